@@ -11,6 +11,7 @@ tfdist_library(NAME tfdist_processes
     container/container_run.cc
     container/containers.cc
     container/engine.cc
+    container/gpu_support.cc
     holder/container_of_task.cc
     holder/exec_search.cc
     holder/holder.cc

@@ -34,6 +34,7 @@ TFDIST_JSON_FIELDS(Survey, slot, name, key, listen, tasks, coordinator, coordina
 TFDIST_JSON_FIELDS(Trouble, why, remedy)
 TFDIST_JSON_FIELDS(PythonFact, program, version, packages, why)
 TFDIST_JSON_FIELDS(DataFact, name, found)
+TFDIST_JSON_FIELDS(ImageFact, image, engine, is_there, disk_free_bytes, gpu_trouble, gpu_remedy)
 TFDIST_JSON_FIELDS(NetworkFact, interface, address, prefix, speed_mbit)
 TFDIST_JSON_FIELDS(Target, slot, address, port)
 TFDIST_JSON_FIELDS(Reach, targets, brought, limit_ms)
@@ -61,6 +62,7 @@ void to_json(Json& json, const HostFacts& value) {
           {"names", value.names},
           {"set_up_made", value.set_up_made},
           {"data", value.data},
+          {"images", value.images},
           {"commands", value.commands},
           {"gpus", value.gpus},
           {"gpu_trouble", value.gpu_trouble},
@@ -80,6 +82,7 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("names").get_to(value.names);
   json.at("set_up_made").get_to(value.set_up_made);
   json.at("data").get_to(value.data);
+  json.at("images").get_to(value.images);
   json.at("commands").get_to(value.commands);
   json.at("gpus").get_to(value.gpus);
   json.at("gpu_trouble").get_to(value.gpu_trouble);

@@ -76,6 +76,16 @@ struct DataFact {
   KeptFiles found;  // files, bytes, and whether that was all
 };
 
+// An image of tasks, and the engine that would run it.
+struct ImageFact {
+  std::string image;
+  std::string engine;            // "docker 20.10.24"
+  bool is_there = false;         // else `up` has it pulled
+  uint64_t disk_free_bytes = 0;  // where the engine keeps images; 0: not known
+  std::string gpu_trouble;  // why tasks that are to have GPUs may get none; empty: nothing known
+  std::string gpu_remedy;
+};
+
 // An address of the host in a network that other hosts may be in, too.
 struct NetworkFact {
   std::string interface;    // "eth0"
@@ -92,6 +102,7 @@ struct HostFacts {
   ResolvedNames names;
   std::vector<DataFact> data;     // each that is a path of the host, and there
   std::vector<Trouble> commands;  // of tasks, that cannot be executed, and data that they lack
+  std::vector<ImageFact> images;  // of tasks, with engines that answer
   bool set_up_made = false;       // an earlier job has run that set-up here
   std::vector<std::string> gpus;  // "NVIDIA H100 80GB HBM3", by number
   std::string gpu_trouble;        // why the GPUs are not known
@@ -148,6 +159,7 @@ TFDIST_BODY(PortFact);
 TFDIST_BODY(Held);
 TFDIST_BODY(PythonFact);
 TFDIST_BODY(DataFact);
+TFDIST_BODY(ImageFact);
 TFDIST_BODY(NetworkFact);
 TFDIST_BODY(HostFacts);
 TFDIST_BODY(Target);

@@ -106,8 +106,7 @@ bool IsMadeLater(const TaskDescription& task) {
          protocol::NamesPath(task, protocol::kDataPath);
 }
 
-std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder,
-                                         TimePoint deadline) {
+std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder) {
   std::vector<Trouble> troubles;
   std::set<std::pair<std::string, std::string>> told;  // what is missing is so for each task
   for (const TaskDescription& task : survey.tasks) {
@@ -124,8 +123,6 @@ std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder&
       troubles.push_back({error.cause(), error.remedy()});
     }
   }
-  const auto of_images = FindImageTroubles(survey.tasks, deadline);
-  troubles.insert(troubles.end(), of_images.begin(), of_images.end());
   return troubles;
 }
 
@@ -210,8 +207,10 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
   facts.machine = FindMachine();
   LookAtDisk(base, facts);
   facts.ports = LookAtPorts(survey);
-  std::ranges::move(FindCommandTroubles(survey, folder, deadline),
-                    std::back_inserter(facts.commands));
+  std::ranges::move(FindCommandTroubles(survey, folder), std::back_inserter(facts.commands));
+  ImagesFound of_images = LookAtImages(survey.tasks, deadline);
+  std::ranges::move(of_images.troubles, std::back_inserter(facts.commands));
+  facts.images = std::move(of_images.images);
   facts.data = CountData(survey.data, deadline);
   facts.names = names.get();
   facts.taken = TroubleOf(taken.get());

@@ -155,7 +155,6 @@ std::optional<std::string> PlannedGpus(const Argv& env) {
 }
 
 void AddGpus(Argv& argv, const std::optional<std::string>& planned, const Engine& engine) {
-  if (planned ? planned->empty() : !Exists(kNvidiaDriver)) return;
   const bool is_docker = engine.kind == EngineKind::kDocker;
   if (is_docker) {
     // The value holds quotes, as docker splits it at commas.
@@ -205,7 +204,7 @@ Argv BeginRun(const ContainerRun& run, const Engine& engine) {
   Append(argv, {"--security-opt", "label=disable"});  // else SELinux keeps the task from its files
   AddOutput(argv, engine);
   AddLimits(argv);
-  AddGpus(argv, PlannedGpus(run.env), engine);
+  if (GetsGpus(run.env)) AddGpus(argv, PlannedGpus(run.env), engine);
   AddMounts(argv, run);
   Append(argv, {"--workdir", run.cwd});
   if (run.container.shm_size_bytes > 0) {
@@ -232,6 +231,11 @@ ContainerEnv EnvOfContainer(const ContainerRun& run) {
     }
   }
   return env;
+}
+
+bool GetsGpus(const std::vector<std::string>& env) {
+  const auto planned = PlannedGpus(env);
+  return planned ? !planned->empty() : Exists(kNvidiaDriver);
 }
 
 std::vector<std::string> CommandFor(const ContainerRun& run, const Engine& engine) {

@@ -40,6 +40,9 @@ struct ContainerEnv {
 // Throws Error(kCommand) where the file cannot hold a value, and the client would heed its name.
 ContainerEnv EnvOfContainer(const ContainerRun& run);
 
+// Whether the container is to have GPUs of NVIDIA's.
+bool GetsGpus(const std::vector<std::string>& env);
+
 // The argv of the engine's client. CUDA_VISIBLE_DEVICES in `env` becomes the devices of the container, which counts those
 // from 0.
 std::vector<std::string> CommandFor(const ContainerRun& run, const Engine& engine);

@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
+#include "agent/container/gpu_support.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -161,6 +165,22 @@ TEST(ContainerEngines, SayWhatWentWrongInTheirLastWords) {
   EXPECT_EQ(WordsOf(result), "No such image: x");
   result.error_output = "";
   EXPECT_EQ(WordsOf(result), "exit code 125");
+}
+
+TEST(GpuSupport, OfDockerIsItsHookAndOfPodmanADescription) {
+  const TemporaryFolder root;
+  const auto docker = [&] { return GpuSupportTrouble(EngineKind::kDocker, root.path()); };
+  const auto podman = [&] { return GpuSupportTrouble(EngineKind::kPodman, root.path()); };
+  EXPECT_TRUE(docker());
+  EXPECT_TRUE(podman());
+  std::filesystem::create_directories(root.path() / "usr/bin");
+  std::filesystem::create_directories(root.path() / "etc/cdi");
+  std::ofstream(root.path() / "usr/bin/nvidia-container-runtime-hook") << "";
+  std::ofstream(root.path() / "etc/cdi/other.yaml") << "kind: other.com/card\n";
+  EXPECT_FALSE(docker());
+  EXPECT_TRUE(podman());
+  std::ofstream(root.path() / "etc/cdi/nvidia.yaml") << "kind: nvidia.com/gpu\n";
+  EXPECT_FALSE(podman());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "agent/container/engine.h"
 
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 
 #include <iterator>
 #include <optional>
@@ -106,6 +107,23 @@ Engine FindEngine(EngineKind wanted, TimePoint deadline) {
     }
   }
   throw Error(Phase::kCommand, fmt::format("no container engine answers ({})", why), remedy);
+}
+
+uint64_t FreeForImages(EngineKind kind, TimePoint deadline) {
+  const bool is_docker = kind == EngineKind::kDocker;
+  const ProgramResult result = AskEngine(
+      kind, {"info", "--format", is_docker ? "{{.DockerRootDir}}" : "{{.Store.GraphRoot}}"},
+      deadline);
+  std::string_view said = result.output;
+  std::filesystem::path folder = TakeUpTo('\n', said);
+  if (result.exit_code != 0 || !folder.is_absolute()) return 0;
+  struct statvfs info {};
+  // It may be closed to this account.
+  while (statvfs(folder.c_str(), &info) != 0) {
+    if (folder == folder.parent_path()) return 0;
+    folder = folder.parent_path();
+  }
+  return uint64_t{info.f_bavail} * info.f_frsize;
 }
 
 void RememberEngines(const std::filesystem::path& file, const std::vector<Engine>& engines) {

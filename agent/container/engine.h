@@ -2,6 +2,7 @@
 // rights and logins.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ std::vector<std::string> EngineCommand(protocol::EngineKind kind,
 // Makes that call.
 ProgramResult AskEngine(protocol::EngineKind kind, const std::vector<std::string>& arguments,
                         TimePoint deadline);
+// Room where it keeps its images; 0: not known.
+uint64_t FreeForImages(protocol::EngineKind kind, TimePoint deadline);
 // The last line that it has said: what went wrong, without the engine's own prefix.
 std::string WordsOf(const ProgramResult& result);
 

@@ -15,6 +15,7 @@
 #include "agent/container/container_run.h"
 #include "agent/container/containers.h"
 #include "agent/container/engine.h"
+#include "agent/container/gpu_support.h"
 #include "agent/tasks/container_spec.h"
 #include "agent/tasks/container_trial_main.h"
 #include "agent/tasks/gpu_share.h"
@@ -63,6 +64,14 @@ void CheckMounts(const TaskDescription& task) {
   }
 }
 
+void CheckArchitecture(const TaskDescription& task, const ImageFacts& image) {
+  const std::string own = OwnArchitecture();
+  if (image.architecture == own) return;
+  FailContainer(fmt::format("image {} of {} is for {}, and this host is {}", task.container->image,
+                            task.task, image.architecture, own),
+                "build or pull the image for that host's architecture");
+}
+
 ImageFacts CheckImage(const TaskDescription& task, const Engine& engine, TimePoint deadline) {
   const std::string& image = task.container->image;
   const auto facts = LookAtImage(engine.kind, image, Within(kImageLimit, deadline));
@@ -71,12 +80,7 @@ ImageFacts CheckImage(const TaskDescription& task, const Engine& engine, TimePoi
         fmt::format("{} does not have image {} of {}", NameAndVersion(engine), image, task.task),
         fmt::format("{} pull {}, on that host", ProgramOf(engine.kind), image));
   }
-  const std::string own = OwnArchitecture();
-  if (facts->architecture != own) {
-    FailContainer(fmt::format("image {} of {} is for {}, and this host is {}", image, task.task,
-                              facts->architecture, own),
-                  "build or pull the image for that host's architecture");
-  }
+  CheckArchitecture(task, *facts);
   return *facts;
 }
 
@@ -180,6 +184,39 @@ void CheckNotAmds(const RunSpec& spec) {
       "gpus = 0, or run it without an image");
 }
 
+// False also where the host lacks what the task is to have: it is told by itself.
+bool IsToHaveGpus(const TaskDescription& task) {
+  try {
+    const SlotFolder folder("/");
+    return GetsGpus(MakePreflightSpec(task, folder, SlotInfo(), Environment::OfHost()).env);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void AddGpuTrouble(const TaskDescription& task, const Engine& engine, protocol::ImageFact& image) {
+  const auto trouble = IsToHaveGpus(task) ? GpuSupportTrouble(engine.kind) : std::nullopt;
+  if (!trouble) return;
+  image.gpu_trouble = trouble->why;
+  image.gpu_remedy = trouble->remedy;
+}
+
+// Adds it once for each engine.
+void LookAtImageOf(const TaskDescription& task, const Engine& engine, TimePoint deadline,
+                   std::vector<protocol::ImageFact>& images) {
+  const std::string& name = task.container->image;
+  auto known = std::ranges::find_if(images, [&](const protocol::ImageFact& image) {
+    return image.image == name && image.engine == NameAndVersion(engine);
+  });
+  if (known == images.end()) {
+    const auto facts = LookAtImage(engine.kind, name, Within(kImageLimit, deadline));
+    known = images.insert(images.end(), {name, NameAndVersion(engine), facts.has_value(),
+                                         FreeForImages(engine.kind, deadline), "", ""});
+    if (facts) CheckArchitecture(task, *facts);
+  }
+  AddGpuTrouble(task, engine, *known);
+}
+
 }  // namespace
 
 std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& tasks,
@@ -212,26 +249,22 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
   return images;
 }
 
-std::vector<protocol::Trouble> FindImageTroubles(const std::vector<TaskDescription>& tasks,
-                                                 TimePoint deadline) {
-  std::vector<protocol::Trouble> troubles;
+ImagesFound LookAtImages(const std::vector<TaskDescription>& tasks, TimePoint deadline) {
+  ImagesFound found;
   EnginesOfTasks engines(deadline);
-  std::vector<std::string> looked_at;  // engine and image
   for (const TaskDescription& task : tasks) {
     if (!task.container) continue;
     try {
       CheckMounts(task);
-      const Engine& engine = engines.For(task.container->engine);
-      const std::string image = fmt::format("{} {}", ProgramOf(engine.kind), task.container->image);
-      if (std::ranges::find(looked_at, image) != looked_at.end()) continue;
-      looked_at.push_back(image);
-      (void)CheckImage(task, engine, deadline);
+      LookAtImageOf(task, engines.For(task.container->engine), deadline, found.images);
     } catch (const Error& error) {
       const auto same = [&](const auto& trouble) { return trouble.why == error.cause(); };
-      if (std::ranges::none_of(troubles, same)) troubles.push_back({error.cause(), error.remedy()});
+      if (std::ranges::none_of(found.troubles, same)) {
+        found.troubles.push_back({error.cause(), error.remedy()});
+      }
     }
   }
-  return troubles;
+  return found;
 }
 
 }  // namespace tfdist::agent

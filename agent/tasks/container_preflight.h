@@ -17,9 +17,12 @@ std::vector<protocol::ImageOnHost> PrepareContainers(
     const std::vector<protocol::TaskDescription>& tasks, const SlotFolder& folder,
     const SlotInfo& info);
 
-// The same but for the trial, where nothing of the job is there yet: what is amiss, each thing once. What an engine has not
+struct ImagesFound {
+  std::vector<protocol::ImageFact> images;
+  std::vector<protocol::Trouble> troubles;  // each thing once
+};
+// The same but for the trial, where nothing of the job is there yet, and images may be pulled later. What an engine has not
 // answered by `deadline` is amiss, too.
-std::vector<protocol::Trouble> FindImageTroubles(
-    const std::vector<protocol::TaskDescription>& tasks, TimePoint deadline);
+ImagesFound LookAtImages(const std::vector<protocol::TaskDescription>& tasks, TimePoint deadline);
 
 }  // namespace tfdist::agent

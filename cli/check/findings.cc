@@ -122,6 +122,12 @@ class Findings {
   }
 
   void LookAtGpus(size_t slot, const HostFacts& facts) {
+    for (const protocol::ImageFact& image : facts.images) {
+      if (!image.gpu_trouble.empty()) {
+        AddWarning(slot, "gpus", image.gpu_trouble, image.gpu_remedy);
+        break;
+      }
+    }
     if (facts.gpus_refused) {
       AddError(slot, "gpus", facts.gpus_refused->why, facts.gpus_refused->remedy);
     } else if (!facts.gpu_trouble.empty() && UsesGpus(slot)) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/size_text.h"
@@ -139,6 +140,28 @@ void PrintSetUp(const Plan& plan, const std::vector<HostReport>& reports) {
   if (!to_run.empty()) Print("  up will run it on {}\n", FoldHosts(to_run));
 }
 
+// "docker 20.10.24, there already", "podman 4.3.1, up will pull it; 65 GiB free"
+std::string ImageOnHostText(const protocol::ImageFact& image) {
+  const std::string room =
+      image.disk_free_bytes == 0 ? "" : fmt::format("; {} free", DiskSize(image.disk_free_bytes));
+  return Harmless(image.engine) + (image.is_there ? ", there already" : ", up will pull it" + room);
+}
+
+// Hosts of which the same is to be said, together.
+void PrintImages(const Plan& plan, const std::vector<HostReport>& reports) {
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> images;
+  for (size_t slot = 0; slot < reports.size(); ++slot) {
+    if (!reports[slot].facts) continue;
+    for (const protocol::ImageFact& image : reports[slot].facts->images) {
+      images[Harmless(image.image)][ImageOnHostText(image)].push_back(plan.hosts[slot].name);
+    }
+  }
+  for (const auto& [image, texts] : images) {
+    Print("image: {}\n", image);
+    for (const auto& [text, hosts] : texts) Print("  on {}: {}\n", FoldHosts(hosts), text);
+  }
+}
+
 // As the first host has counted it: the findings name those that differ.
 std::string DataCount(const std::string& name, const std::vector<HostReport>& reports) {
   for (const HostReport& report : reports) {
@@ -202,6 +225,18 @@ json DataJson(const std::vector<protocol::DataFact>& facts) {
   return data;
 }
 
+json ImagesJson(const std::vector<protocol::ImageFact>& facts) {
+  json images = json::array();
+  for (const protocol::ImageFact& fact : facts) {
+    images.push_back(
+        {{"image", fact.image},
+         {"engine", fact.engine},
+         {"is_there", fact.is_there},
+         {"disk_free_bytes", fact.disk_free_bytes == 0 ? json() : json(fact.disk_free_bytes)}});
+  }
+  return images;
+}
+
 json HostJson(const Plan& plan, const std::string& name, const HostReport& report) {
   json host = {{"host", name},
                {"state", report.failure ? PhaseName(report.failure->phase()) : "ok"},
@@ -215,6 +250,7 @@ json HostJson(const Plan& plan, const std::string& name, const HostReport& repor
   host["gpus"] = report.facts->gpus;
   host["set_up_made"] = plan.set_up ? json(report.facts->set_up_made) : json();
   host["data"] = DataJson(report.facts->data);
+  host["images"] = ImagesJson(report.facts->images);
   if (const auto& python = report.facts->python) {
     host["python"] = {
         {"program", python->program}, {"version", python->version}, {"packages", json::object()}};
@@ -302,6 +338,7 @@ int CheckCommand(const CheckArguments& arguments) {
   } else {
     PrintTable(plan, reports);
     PrintSetUp(plan, reports);
+    PrintImages(plan, reports);
     PrintData(plan, reports);
     PrintFindings(findings, Severity::kError);
     PrintFindings(findings, Severity::kWarning);

@@ -10,6 +10,7 @@ import unittest
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters, engines, processes
+from tests.support.json_schema import Schema
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
@@ -237,6 +238,20 @@ class OfAnEngine:
                             f"try: does `{self.engine} pull 127.0.0.1:9/absent:1` work there?")
         self.assert_refused(self.up(["true"], task_extra='mounts = ["/absent:/data"]\n'),
                             "worker:0 mounts /absent: No such file or directory")
+
+    def test_check_tells_engines_images_and_room(self):
+        file = self.write(["true"])
+        checked = self.user.run("check", file).expect(0)
+        self.assertRegex(checked.out, rf"(?m)^image: {engines.IMAGE}\n  on {hosts[0].address}: {self.engine} \d[^ ]*, there already$")
+        absent = self.write(["true"], image="127.0.0.1:9/absent:1")
+        self.assertRegex(self.user.run("check", absent).expect(0).out,
+                         rf"(?m)^image: 127.0.0.1:9/absent:1\n  on {hosts[0].address}: {self.engine} \d[^ ]*, up will pull it; [\d.]+ GiB free$")
+        said = json.loads(self.user.run("check", "--json", absent).expect(0).out)
+        document = json.loads((ROOT / "docs/json.schema.json").read_text())
+        self.assertEqual(Schema({"$ref": "#/$defs/check", "$defs": document["$defs"]}).problems(said), [])
+        [image] = said["hosts"][0]["images"]
+        self.assertEqual((image["image"], image["is_there"]), ("127.0.0.1:9/absent:1", False))
+        self.assertGreater(image["disk_free_bytes"], 0)
 
     def test_each_kind_of_container_of_a_host_is_tried(self):
         """Two roles that differ in a mount only, which the engine refuses."""
