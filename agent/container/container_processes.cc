@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <string_view>
 #include <system_error>
 
@@ -21,6 +22,19 @@ constexpr size_t kMostStatusBytes = 16 << 10;
 std::string PidNamespaceOf(pid_t pid) {
   std::error_code error;
   return std::filesystem::read_symlink(fmt::format("/proc/{}/ns/pid", pid), error).string();
+}
+
+// What /proc/PID/status has behind `name` and a colon; empty: it has ended, or is not ours to read. Source: proc(5).
+std::string StatusOf(pid_t pid, std::string_view name) try {
+  const std::string status =
+      ReadFileIfExists(fmt::format("/proc/{}/status", pid), kMostStatusBytes).value_or("");
+  const std::string sought = fmt::format("\n{}:", name);
+  const size_t begin = status.find(sought);
+  if (begin == std::string::npos) return "";
+  const size_t end = status.find('\n', begin + 1);
+  return status.substr(begin + sought.size(), end - begin - sought.size());
+} catch (const Error&) {
+  return "";
 }
 
 bool IsElsewhere(pid_t pid, const std::string& own) {
@@ -114,17 +128,18 @@ std::vector<ProcessInfo> ProcessesInContainer(const std::filesystem::path& run_f
   return inside;
 }
 
-bool IsFirstInContainer(pid_t pid) try {
+uint64_t PeakBytesOf(pid_t pid) {
+  // "VmHWM:	    4711 kB"
+  const std::string text = StatusOf(pid, "VmHWM");
+  const size_t digits = std::min(text.find_first_of("0123456789"), text.size());
+  uint64_t kib = 0;
+  std::from_chars(text.data() + digits, text.data() + text.size(), kib);
+  return kib << 10;
+}
+
+bool IsFirstInContainer(pid_t pid) {
   // "NSpid:	4711	1": from our namespace to its own.
-  const std::string status =
-      ReadFileIfExists(fmt::format("/proc/{}/status", pid), kMostStatusBytes).value_or("");
-  constexpr std::string_view kName = "\nNSpid:";
-  const size_t begin = status.find(kName);
-  if (begin == std::string::npos) return false;
-  const size_t end = status.find('\n', begin + kName.size());
-  return std::string_view(status).substr(0, end).ends_with("\t1");
-} catch (const Error&) {
-  return false;
+  return StatusOf(pid, "NSpid").ends_with("\t1");
 }
 
 }  // namespace tfdist::agent

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ bool IsInOtherContainer(const ProcessInfo& process, const std::vector<std::strin
 // namespace. Empty: it has not begun, or has ended.
 std::vector<ProcessInfo> ProcessesInContainer(const std::filesystem::path& run_folder, pid_t holder,
                                               const std::vector<ProcessInfo>& table);
+
+// The most memory that the process has had so far; 0: not known.
+uint64_t PeakBytesOf(pid_t pid);
 
 // Whether it is the first process of its pid namespace.
 bool IsFirstInContainer(pid_t pid);

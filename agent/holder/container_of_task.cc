@@ -27,6 +27,9 @@ constexpr int kLastOfClient = 127;
 constexpr std::chrono::seconds kCallLimit{5};
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{1000};
+// Between looks at memory: a process that lives shortly, at the end of a long task, may be missed.
+constexpr std::chrono::milliseconds kFirstMemoryPause{500};
+constexpr std::chrono::milliseconds kLongestMemoryPause{5000};
 
 TimePoint Soon(std::chrono::seconds limit) { return SystemClock().Now() + limit; }
 
@@ -37,7 +40,9 @@ ContainerOfTask::ContainerOfTask(const RunSpec& spec, std::filesystem::path run_
       name_(spec.container),
       run_folder_(std::move(run_folder)),
       has_init_(std::ranges::find(spec.argv, "--init") != spec.argv.end()),
-      pause_(kFirstPause) {}
+      pause_(kFirstPause),
+      memory_pause_(kFirstMemoryPause),
+      next_memory_look_(SystemClock().Now() + memory_pause_) {}
 
 std::optional<ContainerOfTask> ContainerOfTask::Of(const RunSpec& spec,
                                                    const std::filesystem::path& run_folder) {
@@ -101,6 +106,16 @@ void ContainerOfTask::OnChildEnd(pid_t pid, int status) {
     pause_ = kFirstPause;
   }
   if (!signals_.empty()) TryLater();
+}
+
+void ContainerOfTask::LookAtMemory() {
+  const TimePoint now = SystemClock().Now();
+  if (now < next_memory_look_) return;
+  for (const ProcessInfo& process : Processes(ReadProcessTable())) {
+    peak_bytes_ = std::max(peak_bytes_, PeakBytesOf(process.id.pid));
+  }
+  memory_pause_ = std::min(2 * memory_pause_, kLongestMemoryPause);
+  next_memory_look_ = now + memory_pause_;
 }
 
 std::vector<ProcessInfo> ContainerOfTask::Processes(const std::vector<ProcessInfo>& table) const {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -36,6 +37,12 @@ class ContainerOfTask {
   // A child was reaped, with this wait(2) status.
   void OnChildEnd(pid_t pid, int status);
 
+  // Looks at what its processes have needed of memory so far: the engine removes them before anybody could ask for it.
+  void LookAtMemory();
+  [[nodiscard]] TimePoint next_memory_look() const { return next_memory_look_; }
+  // As TaskExit has it.
+  [[nodiscard]] uint64_t peak_bytes() const { return peak_bytes_; }
+
   // Those of its processes that the task's program and what it started are.
   [[nodiscard]] std::vector<ProcessInfo> Processes(const std::vector<ProcessInfo>& table) const;
 
@@ -51,6 +58,9 @@ class ContainerOfTask {
   pid_t call_ = 0;            // of the engine's client, with the first of them
   std::optional<TimePoint> next_try_;
   std::chrono::milliseconds pause_;
+  uint64_t peak_bytes_ = 0;
+  std::chrono::milliseconds memory_pause_;
+  TimePoint next_memory_look_;
 };
 
 }  // namespace tfdist::agent

@@ -85,7 +85,9 @@ void HolderLoop::Wait() {
 
 TimePoint HolderLoop::NextDeadline() const {
   TimePoint next = task_ended_ ? clock_.Now() + kIdle : memory_.next_look();
-  if (container_ && !task_ended_) next = std::min(next, container_->next_try().value_or(next));
+  if (container_ && !task_ended_) {
+    next = std::min({next, container_->next_try().value_or(next), container_->next_memory_look()});
+  }
   if (kill_at_) next = std::min(next, *kill_at_);
   if (next_pass_) next = std::min(next, *next_pass_);
   return next;
@@ -106,7 +108,10 @@ void HolderLoop::OnSignals() {
 void HolderLoop::OnTime() {
   const TimePoint now = clock_.Now();
   if (!task_ended_ && now >= memory_.next_look()) memory_.Look();
-  if (!task_ended_ && container_) container_->HandOnSignals();
+  if (!task_ended_ && container_) {
+    container_->HandOnSignals();
+    container_->LookAtMemory();
+  }
   const bool lingers = task_ended_ && !next_pass_;
   if (lingers && output_.ended()) BeginKilling();  // nothing is left to wait for
   if (kill_at_ && now >= *kill_at_) BeginKilling();
@@ -137,7 +142,9 @@ void HolderLoop::OnTaskEnd(int status, const rusage& usage) {
   if (WIFSIGNALED(status)) exit_.signal = WTERMSIG(status);
   if (WIFEXITED(status)) exit_.code = WEXITSTATUS(status);
   exit_.ended_ns = Nanoseconds(clock_.Now());
-  exit_.peak_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;  // getrusage(2): KiB
+  // getrusage(2): KiB. Of a container that would be its client's.
+  exit_.peak_bytes =
+      container_ ? container_->peak_bytes() : static_cast<uint64_t>(usage.ru_maxrss) * 1024;
   // A shell says so of the command that it ran.
   const bool was_killed = exit_.signal == SIGKILL || exit_.code == 128 + SIGKILL;
   exit_.out_of_memory = was_killed && !signalled_ && memory_.HasKilled();

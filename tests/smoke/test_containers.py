@@ -299,6 +299,12 @@ class OfAnEngine:
         self.assertGreaterEqual(task["processes"], 3, task)  # an init may be one more
         self.down()
 
+    def test_its_peak_of_memory_is_its_own(self):
+        """A shell needs a megabyte, the engine's client tens of them."""
+        self.up(shell("sleep 8")).expect(0)
+        [task] = self.user.status("job")["tasks"]
+        self.assertTrue(50_000 < task["exit"]["peak_bytes"] < 8_000_000, task)
+
     def test_exec_runs_in_the_container(self):
         self.start()
         inside = self.user.run("exec", "job", "worker:0", "--", "sh", "-c", "ls /usr 2>&1; echo $TFDIST_TASK; exit 4")
@@ -317,6 +323,17 @@ class Docker(OfAnEngine, unittest.TestCase):
         engines.docker(hosts[0], "import", "/tmp/base.tar", "localhost/mixed:1")
         refused = self.up(["true"], count=2, image="localhost/mixed:1")
         self.assert_refused(refused, "image localhost/mixed:1 is not the same on all hosts: ", f" on {other.address}")
+
+    def test_one_that_the_kernel_kills_for_memory_is_told_apart(self):
+        """A limit of the container's own: docker tells of it. Podman without root has none where cgroups are of version 1."""
+        up = self.start(shell("echo on; until [ -e go ]; do sleep 0.1; done; x=0123456789abcdef; while true; do x=$x$x; done"))
+        [name] = engines.containers(hosts[0])
+        engines.docker(hosts[0], "update", "--memory", "32m", "--memory-swap", "32m", name)
+        [work] = hosts[0].home.glob(f".cache/tfdist/jobs/{self.user.job_id()}/h*/work")
+        (work / "go").touch()
+        self.assertEqual(up.wait(60), 1)
+        self.assertRegex(up.err.read_text(), r"worker:0 on \S+: out of memory: the kernel killed it( at \d+ MiB)?: exit code 137\n")
+        self.assert_nothing_left()
 
 
 class Podman(OfAnEngine, unittest.TestCase):
