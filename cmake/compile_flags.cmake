@@ -2,7 +2,6 @@
 
 include(CheckCXXCompilerFlag)
 include(CheckCXXSourceCompiles)
-include(CheckLinkerFlag)
 
 add_library(tfdist_flags INTERFACE)
 
@@ -81,10 +80,6 @@ set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs)
 check_cxx_source_compiles("#include <features.h>\n#if !__GLIBC_PREREQ(2, 36)\n#error\n#endif\nint main() {}"
   TFDIST_CAN_PACK_RELOCATIONS FAIL_REGEX "pack-relative-relocs ignored")
 unset(CMAKE_REQUIRED_LINK_OPTIONS)
-
-# Static glibc warns about name look-ups inside libzmq. They are never reached: the agent is given
-# numeric addresses.
-check_linker_flag(CXX -Wl,--no-warnings TFDIST_HAS_LINKER_NO_WARNINGS)
 
 # tfdist_test_flags(TARGET): of tests and fuzz targets. What is tested is optimized and checked as ever; tests
 # themselves compile in two thirds of the time.

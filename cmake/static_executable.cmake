@@ -1,6 +1,7 @@
 # tfdist_static_executable(NAME x SOURCES ... [DEPENDS ...]): bin/x without any shared library, so that it starts on whatever Linux
 # it is copied to: the command and the agent. It must not look up names of hosts or accounts itself (base/getent.h). Sanitizers
-# cannot be linked statically: their builds get a dynamic twin.
+# cannot be linked statically: their builds get a dynamic twin. The linker warns about name look-ups inside libzmq, which are never
+# reached, as the agent is given numeric addresses. Its --no-warnings would hide undefined functions, too.
 function(tfdist_static_executable)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPENDS")
   add_executable(${arg_NAME} ${arg_SOURCES})
@@ -10,9 +11,6 @@ function(tfdist_static_executable)
     target_link_options(${arg_NAME} PRIVATE -static-pie)
     if(TFDIST_CAN_PACK_RELOCATIONS)
       target_link_options(${arg_NAME} PRIVATE -Wl,-z,pack-relative-relocs)
-    endif()
-    if(TFDIST_HAS_LINKER_NO_WARNINGS)
-      target_link_options(${arg_NAME} PRIVATE -Wl,--no-warnings)
     endif()
   endif()
 endfunction()

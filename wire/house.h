@@ -47,7 +47,7 @@ struct KeptOfName {
 
 struct SlotList {
   std::vector<ListedSlot> slots;
-  uint64_t caches_kib = 0;  // agents, received files, set-ups
+  uint64_t caches_kib = 0;  // agents, received files, set-ups, data
   Bytes
       task_file_in_caches;  // with `closely`: one that a task has written into a set-up; empty: none
   std::vector<KeptFiles> kept;         // of `kept_of`, in each of `bases`

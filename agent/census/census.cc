@@ -194,7 +194,8 @@ protocol::Census EndProcesses(const Marks& marks, const std::vector<pid_t>& excl
   // A process that is between two programs (execve) shows no environment for a moment: it is not
   // overlooked twice. One that was found counts for as long as it runs: with its parent and its
   // memory gone, nothing else shows that it is the job's.
-  for (int empty_passes = 0; empty_passes < 2;) {
+  int vain_passes = 0;
+  for (int empty_passes = 0; empty_passes < 2 && vain_passes < 2;) {
     for (const ProcessInfo& process : FindProcesses(marks, exclude)) {
       if (!Contains(seen, process.id)) seen.push_back(process);
     }
@@ -202,7 +203,8 @@ protocol::Census EndProcesses(const Marks& marks, const std::vector<pid_t>& excl
     for (const ProcessInfo& process : running) SignalProcess(process.id, SIGKILL);
     empty_passes = running.empty() ? empty_passes + 1 : 0;
     const bool is_vain = !running.empty() && std::ranges::none_of(running, MayBeSignalled);
-    if (is_vain || clock.Now() >= deadline) break;
+    vain_passes = is_vain ? vain_passes + 1 : 0;
+    if (clock.Now() >= deadline) break;
     Pause();
   }
   running = StillRunning(running);

@@ -256,7 +256,7 @@ class Remover {
   void RemoveCaches(const fs::path& base) {
     RemoveFiles(base / layout::kAgents, IsAgentFile);
     RemoveFiles(base / layout::kFiles, IsReceivedFile);
-    RemoveFolders(base / layout::kSetUps, IsSetUpFolder, RemoveTree);
+    RemoveFolders(base / layout::kSetUps, IsSetUpFolder, RemoveSetUp);
     RemoveFolders(
         base / layout::kData, IsSha256,
         [since = DataUnusedSince(base)](const fs::path& path) { return RemoveData(path, since); });

@@ -15,6 +15,7 @@
 
 #include "agent/files/folder_lock.h"
 #include "agent/files/folder_time.h"
+#include "agent/slot/mounts.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
 #include "base/clock.h"
@@ -187,6 +188,20 @@ void RemoveOldSetUps(const fs::path& base, fs::file_time_type oldest) {
     unlink((path / kLockFile).c_str());
     rmdir(path.c_str());
   }
+}
+
+std::optional<std::string> RemoveSetUp(const std::filesystem::path& path) try {
+  if (auto why = WhyMounted(path)) return why;
+  const auto lock = TryLockFolder(path);
+  if (!lock) return "a job makes something in it";
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == kDoneMark) unlink(entry->path().c_str());
+  }
+  return RemoveTree(path);
+} catch (const Error& unlockable) {
+  return unlockable.cause();
 }
 
 }  // namespace tfdist::agent

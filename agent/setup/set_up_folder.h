@@ -67,4 +67,7 @@ std::optional<std::string> UseSetUp(const SetUpFolder& folder);
 // written there keeps a set-up, which is looked at again when it seems as old once more.
 void RemoveOldSetUps(const std::filesystem::path& base, std::filesystem::file_time_type oldest);
 
+// All of it: first the marks, so that no job believes a part of it. nullopt: it is gone; else why it stays.
+std::optional<std::string> RemoveSetUp(const std::filesystem::path& path);
+
 }  // namespace tfdist::agent

@@ -54,6 +54,7 @@ std::optional<fs::path> MountIn(std::string_view mountinfo, const fs::path& fold
 
 std::optional<std::string> WhyMounted(const fs::path& folder) {
   std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(folder, error))) return std::nullopt;
   const fs::path place = fs::canonical(folder, error);
   if (error) return std::nullopt;  // it is not there, or cannot be removed either
   try {

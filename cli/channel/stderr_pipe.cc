@@ -37,6 +37,7 @@ UniqueFd PollBoth(int stream, const StderrPipe& errors) {
     throw Error(Phase::kExec, WithErrno("cannot make an epoll descriptor", errno));
   }
   for (const int fd : {stream, errors.fd()}) {
+    if (fd < 0) continue;  // the program has closed its stderr already
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;

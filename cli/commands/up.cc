@@ -323,10 +323,11 @@ class Launch {
 
   int Run() {
     const std::vector<JobRecord> running = RunningNow();
-    if (!running.empty()) {
-      return arguments_.replace ? Replace(running) : JoinIt(plan_, running[0].id, arguments_);
+    if (!running.empty() && !arguments_.replace) {
+      return JoinIt(plan_, running[0].id, arguments_);
     }
-    LookWhoseIsKept();
+    LookWhoseIsKept();  // before anything is ended
+    if (!running.empty()) return Replace(running);
     interrupts_.emplace();
     // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
     interrupts_->HearHangUp();
@@ -498,7 +499,8 @@ class Launch {
     if (!record_.keeps) return;
     const auto records = LoadRecords();
     const JobRecord* last = LastThatKept(record_, records);
-    const std::string folder = last == nullptr ? "" : OtherFolder(record_, *last);
+    if (last == nullptr || HostsLeftBehind(record_, *last).size() == last->hosts.size()) return;
+    const std::string folder = OtherFolder(record_, *last);
     if (folder.empty()) return;
     const std::string what =
         fmt::format("{{keep}} of {} has what job {} has kept, which was started from {}",

@@ -92,6 +92,16 @@ std::optional<Script> ScriptOf(const TaskOnHost& task) {
   return std::nullopt;
 }
 
+// Also where it leads to nothing.
+bool LeadsOut(const fs::path& folder, const std::string& path) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(folder / path, error);
+  if (error) return false;
+  if (target.is_absolute()) return true;
+  const fs::path inside = (fs::path(path).parent_path() / target).lexically_normal();
+  return !inside.empty() && *inside.begin() == "..";
+}
+
 // "a/node_modules" of "a/node_modules/x/node_modules/y"; empty: it is in none.
 std::string CacheAround(const std::string& path) {
   fs::path folder;
@@ -141,15 +151,12 @@ class Look {
   }
 
   void AtLinks(std::vector<WorkdirWarning>& warnings) const {
-    std::vector<std::string> out;
-    for (const WorkdirEntry& entry : listing_.entries) {
-      if (entry.is_link() && LeadsOut(entry.path)) out.push_back(entry.path);
-    }
+    const std::vector<std::string> out = LinksOut(*plan_.workdir, listing_);
     if (out.empty()) return;
     const bool one = out.size() == 1;
     warnings.push_back(
         {fmt::format("{} in the workdir {} out of it: {} sent as {}, and what {} to is not sent",
-                     one ? "a link" : "links", one ? "leads" : "lead", Named(out),
+                     one ? "a link" : "links", one ? "leads" : "lead", SomeOf(out),
                      one ? "it is" : "they are", one ? "it leads" : "they lead"),
          "put the data on each host under that path, or copy it into the workdir"});
   }
@@ -166,7 +173,7 @@ class Look {
     warnings.push_back(
         {fmt::format("the workdir holds {}, which cannot work at another path: {}",
                      found.size() == 1 ? "a virtual environment" : "virtual environments",
-                     Named(found)),
+                     SomeOf(found)),
          "name it in .tfdistignore, and make one on each host"});
   }
 
@@ -188,7 +195,7 @@ class Look {
       named.push_back(fmt::format("{} ({})", path, SizeText(size)));
     }
     warnings.push_back({fmt::format("the workdir holds {} of caches, which are sent: {}",
-                                    SizeText(bytes), Named(named)),
+                                    SizeText(bytes), SomeOf(named)),
                         fmt::format("a line {}/ in .tfdistignore keeps them here",
                                     fs::path(found[0].first).filename().string())});
   }
@@ -196,12 +203,23 @@ class Look {
  private:
   [[nodiscard]] WorkdirWarning WarningOfScript(const std::string& path) const {
     std::error_code error;
+    if (IsInData(path)) {
+      return {fmt::format("{} is sent as data, not with the workdir", path),
+              "write {data:NAME} in its path"};
+    }
     if (fs::exists(*plan_.workdir / path, error)) {
       return {fmt::format("{} stays on this machine: an ignore file names it", path),
               fmt::format("a line !{} in .tfdistignore sends it", path)};
     }
     return {fmt::format("there is no {} in the workdir {}", path, plan_.workdir->string()),
             "paths of a command count from the workdir, or from cwd"};
+  }
+
+  [[nodiscard]] bool IsInData(const std::string& path) const {
+    return std::ranges::any_of(listing_.left_out, [&](const LeftOut& one) {
+      const bool inside = path == one.path || path.starts_with(one.path + '/');
+      return one.by == LeftOutBy::kData && inside;
+    });
   }
 
   // A shell has completed it, say: the hosts may have something else there, or nothing.
@@ -228,16 +246,6 @@ class Look {
     });
   }
 
-  // Also where it leads to nothing.
-  [[nodiscard]] bool LeadsOut(const std::string& path) const {
-    std::error_code error;
-    const fs::path target = fs::read_symlink(*plan_.workdir / path, error);
-    if (error) return false;
-    if (target.is_absolute()) return true;
-    const fs::path inside = (fs::path(path).parent_path() / target).lexically_normal();
-    return !inside.empty() && *inside.begin() == "..";
-  }
-
   [[nodiscard]] uint64_t BytesBelow(const std::string& folder) const {
     uint64_t bytes = 0;
     for (const WorkdirEntry& entry : listing_.entries) {
@@ -246,19 +254,27 @@ class Look {
     return bytes;
   }
 
-  static std::string Named(const std::vector<std::string>& paths) {
-    const auto shown = static_cast<ptrdiff_t>(std::min(paths.size(), kNamed));
-    std::string text = fmt::format("{}", fmt::join(paths.begin(), paths.begin() + shown, ", "));
-    if (paths.size() > kNamed) text += fmt::format(" and {} more", paths.size() - kNamed);
-    return text;
-  }
-
   const Plan& plan_;
   const WorkdirListing& listing_;
   std::set<std::string> sent_;
 };
 
 }  // namespace
+
+std::string SomeOf(const std::vector<std::string>& paths) {
+  const auto shown = static_cast<ptrdiff_t>(std::min(paths.size(), kNamed));
+  std::string text = fmt::format("{}", fmt::join(paths.begin(), paths.begin() + shown, ", "));
+  if (paths.size() > kNamed) text += fmt::format(" and {} more", paths.size() - kNamed);
+  return text;
+}
+
+std::vector<std::string> LinksOut(const fs::path& folder, const WorkdirListing& listing) {
+  std::vector<std::string> out;
+  for (const WorkdirEntry& entry : listing.entries) {
+    if (entry.is_link() && LeadsOut(folder, entry.path)) out.push_back(entry.path);
+  }
+  return out;
+}
 
 std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirListing& listing) {
   std::vector<WorkdirWarning> warnings;

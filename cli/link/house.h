@@ -56,7 +56,7 @@ struct KeptOfName {
 struct HostSurvey {
   std::vector<SlotOnHost> slots;  // newest first
   std::vector<KeptOfName> kept;
-  uint64_t caches_kib = 0;          // agents, received files, set-ups
+  uint64_t caches_kib = 0;          // agents, received files, set-ups, data
   std::string task_file_in_caches;  // one that a task has written into a set-up; empty: none
   // tfdist's folders of which `slots` has all; one that was removed as a whole among them.
   std::vector<std::string> bases;

@@ -65,6 +65,7 @@ KEYWORDS = [
     case("Host h1", "ProxyJump trainer@h2:2200", "Host *"),
     case("Host h1", "ProxyCommand ssh -F {}/ssh_config -W [%h]:%p h2", "Host *"),
     case("Host h1", "ProxyCommand python3 {}/relay.py %h %p", "Host *"),
+    case("Host h1", "ProxyCommand python3 {}/relay.py %h %p 2>/dev/null", "Host *"),
     case("Host h1", "ProxyCommand none", "ProxyJump none", "Host *"),
     by_ssh("ProxyUseFdpass yes", "ProxyUseFdpass yes"),
     case("CanonicalizeFallbackLocal no", "CanonicalizePermittedCNAMEs *.a.example:*.b.example"),
