@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import re
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
