@@ -3,11 +3,11 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import threading
-import re
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
