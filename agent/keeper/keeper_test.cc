@@ -131,7 +131,7 @@ TEST_F(KeeperTest, WhatKeeperAndHolderLeaveWhenTheyAreKilledTogetherIsNamed) {
   const pid_t stranger = fork();
   if (stranger == 0) {
     setsid();
-    clearenv();
+    clearenv();  // NOLINT(concurrency-mt-unsafe): a child with one thread
     execl("/bin/sleep", "sleep", "infinity", nullptr);
     _exit(1);
   }

@@ -18,6 +18,7 @@
 #include "cli/find/sites.h"
 #include "cli/plan/host_count.h"
 #include "cli/show/consent.h"
+#include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
 
