@@ -1,12 +1,14 @@
 #include "agent/coordinator/testing/job_model.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <iterator>
 #include <set>
 
 #include "agent/coordinator/testing/journal_rules.h"
+#include "wire/refusal.h"
 
 namespace tfdist::agent {
 namespace {
@@ -214,7 +216,14 @@ void JobModel::AskForRestart() {
   for (size_t task = 0; task < plan_.tasks.size(); ++task) {
     if (!one || task == chosen) tasks.push_back(plan_.tasks[task].task);
   }
-  (void)control_->RequestRestart(tasks);
+  const size_t events = state_.applied;
+  try {
+    (void)control_->RequestRestart(tasks);
+  } catch (const protocol::Refusal&) {
+    const auto is_lost = [](const auto& slot) { return slot.state == HostState::kLost; };
+    EXPECT_TRUE(std::ranges::any_of(state_.slots, is_lost));
+    EXPECT_EQ(state_.applied, events) << "nothing is ended for it";
+  }
 }
 
 void JobModel::PassTime(bool all_report) {
