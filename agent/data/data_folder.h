@@ -43,7 +43,7 @@ class DataFolder {
  private:
   [[nodiscard]] std::filesystem::path Packed(const std::string& sha256) const;
   [[nodiscard]] bool IsMade() const;
-  // Of data that is made, a file of its own is not hashed anew.
+  // `made`: the data is complete, so the file in it is taken without hashing it again.
   [[nodiscard]] bool IsHere(FileStore& store, const protocol::FileDescription& file,
                             bool made) const;
   void RemoveUnfinished() const;

@@ -1,5 +1,5 @@
-// Unpacks a job's data in a thread of its own: that may take half an hour, and other hosts ask the file thread for parts
-// meanwhile. Itself for one thread at a time.
+// Starts a thread that unpacks a job's data. Unpacking may take half an hour, and the file thread answers other hosts
+// meanwhile. One thread at a time may call it.
 #pragma once
 
 #include <filesystem>

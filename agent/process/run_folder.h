@@ -36,8 +36,8 @@ struct RunFile {
   const char* name;  // NAME.part, too, while it is written
   bool is_secret;    // it has the task's environment
 };
-// All files of a run's folder. A run that is over is removed in this order: a census takes a run that has its `pid` and no
-// `exit` for one whose exit was lost.
+// All files that the folder of one run may have. They are removed in this order: where `pid` stays and `exit` is gone, a
+// census believes that the exit code was lost.
 inline constexpr std::array<RunFile, 7> kRunFiles = {{{.name = "spec", .is_secret = true},
                                                       {.name = "env", .is_secret = true},
                                                       {.name = "container", .is_secret = false},

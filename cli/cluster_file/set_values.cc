@@ -82,7 +82,7 @@ void SetValue(std::string_view setting, TomlNode::Table& file, Problems& problem
         problems.Add(
             kOption,
             fmt::format("{}: an earlier --set says a part of it, which would go", Shown(setting)),
-            "say all of it in one table, or each key by a --set of its own");
+            "write the whole table in one --set, or one --set for each key");
         return;
       }
       const std::string_view value = setting.substr(equals + 1);

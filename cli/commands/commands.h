@@ -23,8 +23,9 @@ struct PlanSource {
 };
 // Throws PlanErrors, or Error(kUsage) where it says neither and there is no cluster.toml. Prints the plan's warnings.
 Plan LoadPlan(PlanSource source);
-// The cluster.toml in the current folder, or in the folder that is `said`, and prints which; any other `said` as it
-// is. Empty: nothing is said, and there is none. Throws Error(kUsage).
+// The cluster file that a user means by `said`. A folder, or nothing, means the cluster.toml in it, which is then printed;
+// anything else is the file itself. Returns "" where `said` is empty and the current folder has no cluster.toml.
+// Throws Error(kUsage) where the folder has none.
 std::string FindClusterFile(const std::string& said);
 
 struct RenderArguments {
