@@ -81,12 +81,22 @@ std::vector<std::string> IdsOfConmon(const ProcessInfo& process,
   return {};
 }
 
-// The host may be a container, too.
-std::vector<std::string> IdsOfCgroups(pid_t pid) {
-  std::vector<std::string> ids = IdsIn(CgroupsOf(pid));
+bool HaveOneInCommon(const std::vector<std::string>& some, const std::vector<std::string>& others) {
+  return std::ranges::find_first_of(some, others) != some.end();
+}
+
+// The container that this process runs in is left out, for the host may be one. In a container's own view, its cgroups may have
+// no id though conmon has.
+std::vector<std::string> IdsOfContainerOf(const ProcessInfo& process,
+                                          const std::vector<ProcessInfo>& table) {
+  std::vector<std::string> ids = IdsIn(CgroupsOf(process.id.pid));
   const std::vector<std::string> own = IdsIn(CgroupsOf(getpid()));
   std::erase_if(ids, [&](const auto& id) { return std::ranges::find(own, id) != own.end(); });
-  return ids;
+  if (!ids.empty()) return ids;
+  ids = IdsOfConmon(process, table);
+  const auto self = std::ranges::find(table, getpid(), [](const auto& one) { return one.id.pid; });
+  const bool is_ours = self != table.end() && HaveOneInCommon(ids, IdsOfConmon(*self, table));
+  return is_ours ? std::vector<std::string>() : ids;
 }
 
 }  // namespace
@@ -104,11 +114,9 @@ std::string ContainerIdOf(const std::filesystem::path& run_folder) try {
 
 bool IsInOtherContainer(const ProcessInfo& process, const std::vector<std::string>& ids,
                         const std::vector<ProcessInfo>& table) {
-  std::vector<std::string> seen = IdsOfCgroups(process.id.pid);
-  if (seen.empty()) seen = IdsOfConmon(process, table);
-  return !seen.empty() && std::ranges::none_of(seen, [&](const std::string& id) {
-    return std::ranges::find(ids, id) != ids.end();
-  });
+  if (!IsElsewhere(process.id.pid, PidNamespaceOf(getpid()))) return false;
+  const std::vector<std::string> seen = IdsOfContainerOf(process, table);
+  return !seen.empty() && !HaveOneInCommon(seen, ids);
 }
 
 std::vector<ProcessInfo> ProcessesInContainer(const std::filesystem::path& run_folder, pid_t holder,

@@ -19,7 +19,8 @@ std::filesystem::path ContainerIdFile(const std::filesystem::path& run_folder);
 std::string ContainerIdOf(const std::filesystem::path& run_folder);
 
 // Whether it runs in a container that has none of `ids`. Known by the container's cgroup or, where that has no id, by the
-// process of podman that looks after it (conmon); as long as neither is seen: false.
+// process of podman that looks after it (conmon); as long as neither is seen: false. False too in the container that we run in,
+// and in one that shares our pids, as distrobox and toolbox make them: a job may have been started in there.
 bool IsInOtherContainer(const ProcessInfo& process, const std::vector<std::string>& ids,
                         const std::vector<ProcessInfo>& table);
 
