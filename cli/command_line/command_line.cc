@@ -38,7 +38,7 @@ namespace tfdist::cli {
 namespace {
 
 constexpr const char* kJobHelp =
-    "name, id or cluster file; without it the running job, else the newest";
+    "name, id or cluster file; default: the running job, else the newest";
 
 // The chosen command, bound to its arguments.
 using Command = std::function<int()>;
@@ -49,7 +49,7 @@ bool TakesCommand(std::string_view name) {
   return std::ranges::find(kWithCommand, name) != std::end(kWithCommand);
 }
 
-// What stands behind `--` of such a command, off the command line: CLI11 would take it for FILE.
+// The words after `--` of such a command, off the command line: CLI11 would take it for FILE.
 Words TakeCommand(int& argc, char** argv) {
   if (argc < 2 || !TakesCommand(argv[1])) return {};
   char** end = argv + argc;
@@ -80,8 +80,8 @@ const CLI::Validator kLocalPath(
     "");
 
 constexpr const char* kTransportHelp =
-    "auto (default): tfdist itself, and your own ssh program for hosts that need more; or only "
-    "ssh\n(tfdist itself) or openssh (your own)";
+    "ssh: tfdist itself, by libssh2; openssh: your own ssh program; auto (default): your own for "
+    "the hosts that need it";
 
 CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
   return sub.add_option("--transport", transport, kTransportHelp)
@@ -89,7 +89,7 @@ CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
       ->check(CLI::IsMember({"auto", "ssh", "openssh"}));
 }
 
-// Behind the option or positional that fills `hosts`, which would replace what this adds.
+// After the option or positional that fills `hosts`, which would replace what this adds.
 CLI::Option* AddHostFile(CLI::App& sub, std::function<void(Words)> add) {
   const auto add_all = [add = std::move(add)](const Words& paths) {
     for (const std::string& path : paths) add(HostsOfFile(path));
@@ -97,7 +97,7 @@ CLI::Option* AddHostFile(CLI::App& sub, std::function<void(Words)> add) {
   return sub
       .add_option_function<Words>(
           "--hostfile", add_all,
-          "hosts from a file as mpirun, DeepSpeed, PBS and LSF have them: gpu1 slots=4; - is the "
+          "hosts from a file as for mpirun, DeepSpeed, PBS or LSF: gpu1 slots=4; - is the "
           "standard input")
       ->type_name("FILE")
       ->allow_extra_args(false);
@@ -130,18 +130,19 @@ void CheckConnection(const Arguments& arguments) {
   if (!arguments.transport.empty()) throw CLI::RequiresError("--transport", "--hosts");
 }
 
-// Of `render`, `check` and `up`. The command stands behind `--`, and Main has taken it off.
+// Of `render`, `check` and `up`. The command stands after `--`, and Main has taken it off.
 void AddPlanSource(CLI::App& sub, PlanSource& source, const char* env_option) {
   source.command = sub.get_name();
   sub.add_option("FILE", source.file,
-                 "cluster file; default: ./cluster.toml; - is the standard input. Words behind -- "
+                 "cluster file; default: ./cluster.toml; - is the standard input. Words after -- "
                  "follow its command");
   sub.add_option("--set", source.settings,
-                 "a value as a cluster file has it, for this once: task.env.LR=0.1")
+                 "change a value of the cluster file for this run: task.env.LR=0.1")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   sub.add_option(env_option, source.job.env,
-                 "a variable for all tasks: NAME has the value of your shell, NAME=VALUE this one")
+                 "a variable for all tasks: NAME takes its value from your shell; NAME=VALUE sets "
+                 "one")
       ->type_name("NAME")
       ->allow_extra_args(false);
   const auto job_option = [&](const char* name, std::string& value, const char* type,
@@ -149,17 +150,17 @@ void AddPlanSource(CLI::App& sub, PlanSource& source, const char* env_option) {
     return sub.add_option(name, value, help)->type_name(type)->group("Without a file");
   };
   sub.add_option("-H,--hosts", source.job.hosts,
-                 "run the command behind -- on these: gpu1,user@gpu2,gpu[3-6]; gpu7:4 has 4 slots, "
-                 "each a task with a GPU of its own")
+                 "run the command after -- on these hosts: gpu1,user@gpu2,gpu[3-6]; gpu7:4 has 4 "
+                 "slots, which share its GPUs evenly")
       ->type_name("HOST,...")
       ->allow_extra_args(false)
       ->group("Without a file");
   AddHostFile(sub, source.job.hosts)->group("Without a file");
   job_option("--layout", source.job.layout, "LAYOUT",
              "mirrored (default): a worker in each slot, as mpirun, horovodrun and torchrun start "
-             "them; uai: a parameter server and a trainer in each")
+             "them; uai: a parameter server and a trainer in each slot")
       ->check(CLI::IsMember({"mirrored", "uai"}));
-  sub.add_option("--name", source.job.name, "of the job; default: that of the file or the program")
+  sub.add_option("--name", source.job.name, "job name (default: the file's, or the program's)")
       ->check(kNotEmpty)
       ->type_name("NAME");
   job_option("-F,--ssh-config", source.job.ssh_config, "CONFIG", "as ssh -F");
@@ -177,9 +178,11 @@ void AddRender(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<RenderArguments>();
   CLI::App* sub = app.add_subcommand("render", "show what would run where; touches no host");
   AddPlanSource(*sub, arguments->source, "-e");  // --env shows a task's
-  auto* env = sub->add_option("--env", arguments->env_of, "a task's environment, as shell lines");
+  auto* env = sub->add_option("--env", arguments->env_of,
+                              "print a task's environment as shell "
+                              "lines");
   env->type_name("TASK");
-  sub->add_flag("--json", arguments->json, "the whole plan as JSON")->excludes(env);
+  sub->add_flag("--json", arguments->json, "print the whole plan as JSON")->excludes(env);
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
     command = [arguments] { return RenderCommand(*arguments); };
@@ -196,21 +199,19 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
                   "write to FILE, which must not exist yet; default: to stdout")
       ->transform(kLocalPath)
       ->type_name("FILE");
-  sub->add_flag("--json", arguments->json,
-                "as JSON, for scripts: what was found, and the file's text");
+  sub->add_flag("--json", arguments->json, "print the findings and the file's text as JSON");
   sub->add_option("-F,--ssh-config", arguments->ssh_config, "as ssh -F")->type_name("CONFIG");
   AddTransport(*sub, arguments->transport);
-  sub->add_option("--name", arguments->name, "of the job; default: that of this folder")
+  sub->add_option("--name", arguments->name, "job name (default: this folder's)")
       ->type_name("NAME");
   sub->add_option("--layout", arguments->layout, "default: mirrored")
       ->type_name("LAYOUT")
       ->check(CLI::IsMember({"mirrored", "uai"}));
   sub->footer(
-      "The file says of each host its GPUs, Python and TensorFlow. Hosts use the fastest network "
-      "among\nthemselves in which all of them have an address and reach each other. A host that "
-      "does "
-      "not answer is\nleft out, as a comment, and the exit code is 3. The words behind -- are the "
-      "job's command (default:\npython3 train.py).");
+      "The file shows each host's GPUs, Python and TensorFlow. Its addresses are those of the "
+      "fastest network in which all hosts have one and reach each other. A host that does not "
+      "answer is left out, as a comment, and the exit code is 3. The words after -- are the job's "
+      "command (default: python3 train.py).");
   sub->callback([&command, arguments, &words] {
     if (arguments->hosts.empty()) throw CLI::RequiredError("HOST");
     arguments->command = words;
@@ -221,9 +222,10 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
 void AddCheck(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<CheckArguments>();
   CLI::App* sub = app.add_subcommand(
-      "check", "find what would stop the job on its hosts; starts nothing, leaves nothing");
+      "check",
+      "find problems that would stop the job on its hosts; starts nothing, leaves nothing");
   AddPlanSource(*sub, arguments->source, "-e,--env");
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
     command = [arguments] { return CheckCommand(*arguments); };
@@ -234,18 +236,18 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<UpArguments>();
   CLI::App* sub = app.add_subcommand("up", "start the job and stream its output until it ends");
   AddPlanSource(*sub, arguments->source, "-e,--env");
-  auto* detach = sub->add_flag("-d,--detach", arguments->detach, "return once it runs");
+  auto* detach = sub->add_flag("-d,--detach", arguments->detach, "return once the job runs");
   sub->add_flag("-q,--quiet", arguments->quiet,
-                "print output of tasks, warnings and errors alone; with -d the job's id alone");
-  sub->add_flag("--json", arguments->json, "with -d: what runs, as JSON, for scripts")
+                "print only task output, warnings and errors; with -d, only the job's id");
+  sub->add_flag("--json", arguments->json, "with -d: print tasks, hosts and ports as JSON")
       ->needs(detach);
   sub->add_option("--label", arguments->labels,
                   "a note that list and describe show beside the job: lr=0.1")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  sub->add_flag("--replace", arguments->replace, "end the job that runs under this name first");
+  sub->add_flag("--replace", arguments->replace, "first end the running job of this name");
   sub->add_flag("--setup", arguments->set_up,
-                "run the file's [setup] command again, though it has been run on the hosts");
+                "run the file's [setup] command again, even if it has run on the hosts");
   sub->add_flag("--timeline", arguments->timeline,
                 "show how long each host's bring-up took, step by step, and which was slowest");
   sub->add_flag("--tensorboard", arguments->tensorboard,
@@ -265,11 +267,11 @@ void AddWords(CLI::App& sub, Words& words, const char* shape, const char* help) 
 
 void AddLogs(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<LogsArguments>();
-  CLI::App* sub = app.add_subcommand("logs", "output of tasks, live or past");
+  CLI::App* sub = app.add_subcommand("logs", "show output of tasks, live or past");
   AddWords(*sub, arguments->words, "[JOB] [TASK|@HOST...]",
            "a job by name, id or cluster file (else the running job, or the newest), then "
            "worker:0, worker:[0-3], a task type for all of its tasks, @gpu1, @gpu[1-4]");
-  sub->add_flag("-f,--follow", arguments->follow, "go on until the job is over");
+  sub->add_flag("-f,--follow", arguments->follow, "go on with new output until the job is over");
   sub->add_option("-n,--tail", arguments->tail, "show only the last N lines of each task")
       ->check(kCount);
   sub->add_option("--host", arguments->hosts, "show only tasks on these hosts: gpu1,gpu[3-6]")
@@ -281,24 +283,24 @@ void AddLogs(CLI::App& app, Command& command) {
   auto* times =
       sub->add_flag("-t,--timestamps", arguments->timestamps, "put the time (UTC) before each line")
           ->excludes(raw);
-  auto* as_json = sub->add_flag("--json", arguments->json, "one JSON object a line")
+  auto* as_json = sub->add_flag("--json", arguments->json, "print one JSON object per line")
                       ->excludes(raw)
                       ->excludes(times);
   sub->add_option("--from", arguments->from, "start at this byte of one task's output")
       ->check(kCount);
   sub->add_option("--since", arguments->since,
-                  "show what was written then or later: an age (10m, 2h, 7d) or a time "
-                  "(2026-08-01T12:00:00Z), by the clock of the task's host")
+                  "show only lines from then on: an age (10m, 2h, 7d) or a time "
+                  "(2026-08-01T12:00:00Z), by the clock of the job's first host")
       ->type_name("TIME");
-  sub->add_option("--until", arguments->until, "show what was written before then")
+  sub->add_option("--until", arguments->until, "show only lines from before then")
       ->type_name("TIME");
   sub->add_option("--grep", arguments->grep,
-                  "show only lines in which this regular expression (as of grep -E) is found; the "
-                  "hosts search, and send nothing else")
+                  "show only lines that match this regular expression (as for grep -E); the hosts "
+                  "search, and send only these")
       ->type_name("PATTERN");
   sub->add_flag("--stderr", arguments->stderr_alone,
-                "show only what was written to stderr; for tasks with output = \"separate\"");
-  sub->add_option("--attempt", arguments->attempt, "show only what this attempt has written")
+                "show only stderr; for tasks with output = \"separate\"");
+  sub->add_option("--attempt", arguments->attempt, "show only output of this attempt")
       ->check(kCount)
       ->type_name("N");
   sub->add_option("--save", arguments->save,
@@ -314,7 +316,7 @@ void AddLogs(CLI::App& app, Command& command) {
 void AddExec(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<ExecArguments>();
   CLI::App* sub = app.add_subcommand(
-      "exec", "run the command behind -- on hosts, or where tasks run, all at once");
+      "exec", "run the command after -- on hosts, or where tasks run, in parallel");
   AddWords(
       *sub, arguments->words, "[JOB] [TASK|HOST...]",
       "a job by name, id or cluster file (else the running job, or the newest), then hosts "
@@ -331,13 +333,13 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
                   "end the command after this time: 30s, 5m; exit code 124")
       ->type_name("TIME");
   sub->add_flag("--json", arguments->json,
-                "as JSON, for scripts: exit code and output of each, when all have ended")
+                "print exit code and output of each as JSON, when all have ended")
       ->excludes(gather);
   sub->footer(
-      "The words behind -- reach the program as they are: no shell reads them. Its stdin is empty; "
-      "stdout and\nstderr come in the order of writing. What it leaves in the background is ended "
-      "with it. Exit code: the\nhighest one; 3 where a host could not be reached; 128 and the "
-      "signal's number; 130 after Ctrl-C.");
+      "No shell reads the words after --. The command's stdin is empty; stdout and stderr come in "
+      "the order of writing. Processes that it leaves in the background are ended with it. Exit "
+      "code: the highest of all; 3 if a host could not be reached; 128 and the signal's number; "
+      "130 after Ctrl-C.");
   sub->callback([&command, arguments, &words] {
     CheckConnection(*arguments);
     arguments->command = words;
@@ -350,7 +352,8 @@ void AddShell(CLI::App& app, Command& command) {
   CLI::App* sub =
       app.add_subcommand("shell", "open a shell on a host, or where a task runs (by ssh -t)");
   AddWords(*sub, arguments->words, "[JOB] TASK|HOST",
-           "as for exec; of a task: in its environment and folder");
+           "a job and a task or host, as for exec; with a task the shell has its environment and "
+           "folder");
   sub->callback(
       [&command, arguments] { command = [arguments] { return ShellCommand(*arguments); }; });
 }
@@ -360,18 +363,20 @@ void AddTensorBoard(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand(
       "tensorboard", "show a job's TensorBoard, forwarded to this machine, until Ctrl-C");
   AddWords(*sub, arguments->words, "[JOB] [TASK]",
-           "as for exec; of a task: on its host. Default: the chief, else worker:0");
-  sub->add_option("--logdir", arguments->logdir,
-                  "where the event files are there; default: [tensorboard] logdir of the cluster "
-                  "file, else `shared`, else the folder in which the task starts")
+           "a job as for exec, then the task on whose host TensorBoard runs; default: the chief, "
+           "else worker:0");
+  sub->add_option(
+         "--logdir", arguments->logdir,
+         "folder of the event files on that host; default: [tensorboard] logdir of the cluster "
+         "file, else `shared`, else the folder in which the task starts")
       ->type_name("FOLDER");
-  sub->add_option("--port", arguments->port, "of this machine; default: any free one")
-      ->check(CLI::Range(1, 65535));
+  sub->add_option("--port", arguments->port, "local port (default: any free port)")
+      ->check(CLI::Range(1, 65535).description("PORT"));
   sub->add_flag("--wait", arguments->wait, "wait until there are event files");
   sub->add_flag("--fetch", arguments->fetch,
-                "copy the event files here and run TensorBoard here; done by itself where the host "
-                "has no TensorBoard");
-  sub->add_flag("--open", arguments->open, "open it with xdg-open");
+                "copy the event files here and run TensorBoard here; done anyway if the host has "
+                "no TensorBoard");
+  sub->add_flag("--open", arguments->open, "open the address with xdg-open");
   sub->add_option("--beside", arguments->beside)->group("");  // of `up --tensorboard` alone
   sub->callback(
       [&command, arguments] { command = [arguments] { return TensorBoardCommand(*arguments); }; });
@@ -382,10 +387,11 @@ void AddStatus(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand("status", "show the status of a job and its tasks");
   sub->add_option("JOB", arguments->job, kJobHelp);
   auto watch = std::make_shared<bool>(false);
-  auto* as_json = sub->add_flag("--json", arguments->json, "as JSON, for scripts");
-  auto* watch_flag = sub->add_flag("-w,--watch", *watch, "as tfdist top")->excludes(as_json);
+  auto* as_json = sub->add_flag("--json", arguments->json, "print JSON, for scripts");
+  auto* watch_flag =
+      sub->add_flag("-w,--watch", *watch, "go on, as tfdist top does")->excludes(as_json);
   auto top = std::make_shared<TopArguments>();
-  sub->add_option("--interval", top->interval, "with -w: look so often; default: 2s")
+  sub->add_option("--interval", top->interval, "with -w: refresh interval (default: 2s)")
       ->type_name("TIME")
       ->needs(watch_flag);
   sub->callback([&command, arguments, watch, top] {
@@ -399,18 +405,20 @@ void AddStatus(CLI::App& app, Command& command) {
 
 void AddTop(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<TopArguments>();
-  CLI::App* sub =
-      app.add_subcommand("top", "show what each task uses, again and again: CPU, memory, GPUs");
+  CLI::App* sub = app.add_subcommand("top", "show CPU, memory and GPU use of each task, refreshed");
   sub->add_option("JOB", arguments->job, kJobHelp);
-  sub->add_option("--interval", arguments->interval, "look so often; default: 2s")
+  sub->add_option("--interval", arguments->interval, "refresh interval (default: 2s)")
       ->type_name("TIME");
-  sub->add_option("-n,--count", arguments->count, "look N times; default: until the job has ended")
+  sub->add_option("-n,--count", arguments->count,
+                  "show N tables, then end (default: go on until "
+                  "the job has ended)")
       ->check(kCount);
-  sub->add_flag("--json", arguments->json, "one JSON object a line");
+  sub->add_flag("--json", arguments->json, "print one JSON object per line");
   sub->footer(
-      "Of a task's process and all that it has started: CPU in percent of one CPU, resident "
-      "memory, and as\nnvidia-smi shows it how busy its GPUs are and how much of their memory it "
-      "has. On a terminal the table\nstays in its place; elsewhere one follows the other.");
+      "A row counts a task's process and all that it has started: CPU in percent of one CPU, "
+      "resident memory, and, as nvidia-smi shows it, how busy its GPUs are and how much of their "
+      "memory it has. On a terminal the table stays in its place; elsewhere one table follows the "
+      "other.");
   sub->callback(
       [&command, arguments] { command = [arguments] { return TopCommand(*arguments); }; });
 }
@@ -418,11 +426,13 @@ void AddTop(CLI::App& app, Command& command) {
 void AddWait(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<WaitArguments>();
   CLI::App* sub = app.add_subcommand(
-      "wait", "wait until jobs have ended; the highest of their exit codes, as of up");
+      "wait", "wait for jobs to end; exits with the highest of their codes, as up does");
   sub->add_option("JOB", arguments->jobs, kJobHelp);
-  sub->add_option("--timeout", arguments->timeout, "wait no longer: 30s, 5m; exit code 124")
+  sub->add_option("--timeout", arguments->timeout,
+                  "stop waiting after this time: 30s, 5m; exit "
+                  "code 124")
       ->type_name("TIME");
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return WaitCommand(*arguments); }; });
 }
@@ -433,12 +443,11 @@ void AddRestart(CLI::App& app, Command& command) {
   AddWords(*sub, arguments->words, "[JOB] [TASK...]",
            "a job by name, id or cluster file (else the running job), then tasks (worker:0, "
            "worker:[0-3], worker, @gpu1); nothing: all tasks");
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   sub->footer(
       "A task whose rule in [restart] is \"gang\", a parameter server for example, takes all "
-      "others "
-      "with it. Each\nhas its grace to end. It counts as no failure. Exit code 0 once they run "
-      "again.");
+      "others with it. Each has its grace to end. This counts as no failure. Exit code 0 once "
+      "they run again.");
   sub->callback(
       [&command, arguments] { command = [arguments] { return RestartCommand(*arguments); }; });
 }
@@ -446,9 +455,9 @@ void AddRestart(CLI::App& app, Command& command) {
 void AddWhy(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<WhyArguments>();
   CLI::App* sub = app.add_subcommand(
-      "why", "what went wrong: which task failed first, what followed, what is waited for");
+      "why", "show which task failed first, what followed, and what a stalled job waits for");
   sub->add_option("JOB", arguments->job, kJobHelp);
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return WhyCommand(*arguments); }; });
 }
@@ -462,14 +471,14 @@ void AddPull(CLI::App& app, Command& command) {
   AddWords(
       *sub, arguments->words, "[JOB] [PATH|TASK|@HOST...]",
       "a job by name, id or cluster file (else the running job, or the newest), then files and "
-      "folders below the folder in which tasks start, or patterns such as 'ckpt/*.bin' (none: all "
-      "that they have written), and "
-      "of which tasks or hosts");
+      "folders below the folder in which tasks start, or patterns such as 'ckpt/*.bin' (default: "
+      "all that tasks have written), then tasks or hosts");
   sub->add_option("--to", arguments->to, "into FOLDER/worker-0, ...; default: the job's id")
       ->transform(kLocalPath)
       ->type_name("FOLDER");
-  sub->add_flag("-n,--dry-run", arguments->dry_run, "only say how much would come from which host");
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->add_flag("-n,--dry-run", arguments->dry_run,
+                "only show how much would come from which host");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return PullCommand(*arguments); }; });
 }
@@ -477,9 +486,9 @@ void AddPull(CLI::App& app, Command& command) {
 void AddDescribe(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<DescribeArguments>();
   CLI::App* sub = app.add_subcommand(
-      "describe", "what a job was started with: commands, work folder, git commit, hosts");
+      "describe", "show what a job was started with: commands, work folder, git commit, hosts");
   sub->add_option("JOB", arguments->job, kJobHelp);
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return DescribeCommand(*arguments); }; });
 }
@@ -487,19 +496,19 @@ void AddDescribe(CLI::App& app, Command& command) {
 void AddList(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<ListArguments>();
   CLI::App* sub = app.add_subcommand(
-      "list", "jobs that were started from this machine; or, of hosts, those that run there");
-  auto* as_json = sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+      "list", "list jobs that were started from this machine, or all jobs that run on hosts");
+  auto* as_json = sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   auto* file = sub->add_option("FILE", arguments->file,
                                "a cluster file: ask its hosts which jobs run there, of any user");
   auto* hosts =
-      sub->add_option("-H,--hosts", arguments->hosts, "the same of these: gpu1,user@gpu2,gpu[3-6]")
+      sub->add_option("-H,--hosts", arguments->hosts, "ask these hosts: gpu1,user@gpu2,gpu[3-6]")
           ->type_name("HOST,...")
           ->excludes(as_json)
           ->excludes(file);
   auto* host_file = AddHostFile(*sub, arguments->hosts)->excludes(as_json)->excludes(file);
   file->excludes(as_json);
   sub->add_option("--label", arguments->labels,
-                  "only jobs with this label (up --label); KEY: whatever its value")
+                  "only jobs with this label (up --label); KEY: with any value")
       ->type_name("KEY[=VALUE]")
       ->allow_extra_args(false)
       ->excludes(file)
@@ -515,38 +524,37 @@ void AddList(CLI::App& app, Command& command) {
 void AddPrune(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<PruneArguments>();
   CLI::App* sub = app.add_subcommand(
-      "prune",
-      "forget finished jobs that have left no files on their hosts, or those that are named");
+      "prune", "forget finished jobs that have left no files on their hosts, or named jobs");
   AddWords(*sub, arguments->jobs, "[JOB...]",
-           "forget these; by name asks first where files of their tasks are on the hosts, which no "
-           "command finds then; by id forgets at once");
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts, and without a question");
+           "jobs to forget: by id at once; by name after a question, if files of their tasks are "
+           "on the hosts, since no command finds these then");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts, without a question");
   sub->callback(
       [&command, arguments] { command = [arguments] { return PruneCommand(*arguments); }; });
 }
 
 void AddEvents(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<EventsArguments>();
-  CLI::App* sub = app.add_subcommand("events", "what happened to a job, from its event log");
+  CLI::App* sub = app.add_subcommand("events", "show what happened to a job, from its event log");
   sub->add_option("JOB", arguments->job, kJobHelp);
-  sub->add_flag("--json", arguments->json, "one JSON object a line");
+  sub->add_flag("--json", arguments->json, "print one JSON object per line");
   sub->callback(
       [&command, arguments] { command = [arguments] { return EventsCommand(*arguments); }; });
 }
 
 void AddDown(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<DownArguments>();
-  CLI::App* sub = app.add_subcommand("down", "end jobs; says what is left, host by host");
+  CLI::App* sub = app.add_subcommand("down", "end jobs, and show what is left, host by host");
   sub->add_option("JOB", arguments->jobs, kJobHelp);
   sub->add_flag("--force", arguments->force, "kill at once, without grace");
   auto* purge = sub->add_flag(
       "--purge", arguments->purge,
-      "remove its logs and folders as well; of the running job, of one that is named, "
-      "or of the newest once that is confirmed");
+      "remove logs and folders as well: of the running job, of a named job, or, after a question, "
+      "of the newest job");
   sub->add_flag("-y,--yes", arguments->yes,
                 "with --purge of the last job of a name: remove {keep} without a question")
       ->needs(purge);
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return DownCommand(*arguments); }; });
 }
@@ -554,7 +562,7 @@ void AddDown(CLI::App& app, Command& command) {
 void AddClean(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<CleanArguments>();
   CLI::App* sub = app.add_subcommand(
-      "clean", "remove caches and this file's finished jobs from its hosts, once confirmed");
+      "clean", "remove caches and the file's finished jobs from its hosts, after a question");
   auto* file = sub->add_option("FILE", arguments->file, "cluster file; default: ./cluster.toml");
   sub->add_option("-H,--hosts", arguments->hosts,
                   "instead of FILE: finished jobs of any name on gpu1,user@gpu2,gpu[3-6]")
@@ -564,10 +572,10 @@ void AddClean(CLI::App& app, Command& command) {
   AddConnection(*sub, *arguments);
   sub->add_flag("--all", arguments->all, "finished jobs of any name");
   sub->add_flag("--purge", arguments->purge,
-                "{keep} too, where no job of its name is left: what jobs keep for the next one");
+                "remove {keep} too, where no job of its name is left to use it");
   sub->add_flag("-y,--yes", arguments->yes, "remove without a question");
   sub->add_flag("-n,--dry-run", arguments->dry_run, "list only");
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts, and without a question");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts, without a question");
   sub->add_option("--keep", arguments->keep, "leave the N newest of these jobs, and the caches")
       ->check(kCount);
   sub->add_option("--older-than", arguments->older_than,
@@ -581,9 +589,9 @@ void AddClean(CLI::App& app, Command& command) {
 
 void AddVersion(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<VersionArguments>();
-  CLI::App* sub = app.add_subcommand("version", "version, and what tfdist is built from");
+  CLI::App* sub = app.add_subcommand("version", "show the version, and what tfdist is built from");
   sub->add_flag("--verbose", arguments->verbose, "the libraries inside, with their versions");
-  sub->add_flag("--json", arguments->json, "as JSON, for scripts");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   sub->callback(
       [&command, arguments] { command = [arguments] { return VersionCommand(*arguments); }; });
 }
@@ -592,15 +600,15 @@ void AddSchema(CLI::App& app, Command& command) {
   auto of = std::make_shared<std::string>();
   CLI::App* sub =
       app.add_subcommand("schema", "print the JSON Schema of what commands print with --json");
-  sub->add_option("COMMAND", *of, "of this one alone: status, say");
+  sub->add_option("COMMAND", *of, "only for this command, for example status");
   sub->callback([&command, of] { command = [of] { return SchemaCommand(*of); }; });
 }
 
 void AddCompletion(CLI::App& app, Command& command) {
   auto shell = std::make_shared<std::string>();
   CLI::App* sub = app.add_subcommand("completion",
-                                     "print the script with which a shell completes "
-                                     "tfdist's commands, options, jobs and tasks");
+                                     "print a completion script for your shell: eval \"$(tfdist "
+                                     "completion bash)\"");
   sub->add_option("SHELL", *shell, "bash, zsh or fish")->required();
   sub->callback([&command, shell] {
     command = [shell] {
@@ -792,7 +800,7 @@ std::string RemedyFor(const CLI::App& app, const CLI::ParseError& error, const W
     return "words for the program stand after --: " + line;
   }
   if (!LacksDashes(app, error, command)) return HelpFor(app);
-  return fmt::format("a command stands behind --: tfdist {} -H gpu1,gpu2 -- python3 train.py",
+  return fmt::format("the command goes after --: tfdist {} -H gpu1,gpu2 -- python3 train.py",
                      app.get_subcommands()[0]->get_name());
 }
 
@@ -810,12 +818,11 @@ int Run(int argc, char** argv) {
   CLI::App app("Run a distributed training job over SSH", "tfdist");
   app.set_version_flag("-V,--version", VersionLine());
   app.footer(
-      "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left;\n"
-      "2 usage (several running jobs are meant, say) or bad cluster file; 3 a host could not be\n"
-      "brought up or reached, or `check` found an error; 4 no such job, or another one of that "
-      "name\n"
-      "is running; 70 internal error; 74 the output could not be written; 124 --timeout;\n"
-      "130 interrupted; 141 nobody reads the output of `up`.");
+      "Exit codes: 0 success; 1 the job failed, or `down` could not confirm that nothing is left; "
+      "2 wrong usage, a bad cluster file, or several jobs match; 3 a host could not be brought up "
+      "or reached, or `check` found an error; 4 no such job, or another one of that name is "
+      "running; 70 internal error; 74 the output could not be written; 124 --timeout; 130 "
+      "interrupted; 141 nobody reads the output of `up`.");
   app.formatter(HelpFormat());  // before the commands, which inherit it
   AddCommands(app, command, words);
   // For installation.

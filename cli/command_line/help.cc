@@ -60,6 +60,9 @@ class Format : public CLI::Formatter {
   [[nodiscard]] std::string make_subcommand(const CLI::App* command) const override {
     return Row(command->get_name(), command->get_description());
   }
+  [[nodiscard]] std::string make_footer(const CLI::App* app) const override {
+    return fmt::format("{}\n", fmt::join(Wrapped(app->get_footer(), kColumns), "\n"));
+  }
 
  private:
   static std::string Row(const std::string& name, const std::string& help) {
@@ -78,7 +81,7 @@ std::vector<std::string> Synopsis(const CLI::App& command) {
   if (parent == nullptr) return {command.get_name() + " [OPTIONS] COMMAND"};
   const std::string begin = fmt::format("{} {} [OPTIONS]", parent->get_name(), command.get_name());
   if (command.get_option_no_throw("--no-workdir") != nullptr) {
-    return {begin + " FILE", begin + " -H HOST,... -- COMMAND"};
+    return {begin + " [FILE] [-- WORDS]", begin + " -H HOST,... -- COMMAND"};
   }
   std::string line = begin;
   for (const CLI::Option* option : command.get_options()) {

@@ -9,7 +9,8 @@
 
 namespace tfdist::cli {
 
-// The lines of usage: "tfdist up [OPTIONS] FILE", "tfdist up [OPTIONS] -H HOST,... -- COMMAND".
+// The lines of usage: "tfdist up [OPTIONS] [FILE] [-- WORDS]",
+// "tfdist up [OPTIONS] -H HOST,... -- COMMAND".
 std::vector<std::string> Synopsis(const CLI::App& command);
 
 // "-n,--tail N"; of a positional: "[JOB] [TASK|HOST...]".

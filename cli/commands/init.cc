@@ -346,7 +346,7 @@ void RefuseFilesAsHosts(const std::vector<std::string>& hosts) {
   for (const std::string& host : hosts) {
     if (!fs::is_regular_file(host, none)) continue;
     throw UsageError(Phase::kUsage, fmt::format("{} is a file here, and hosts are expected", host),
-                     "a command stands behind --: tfdist init gpu1 gpu2 -- python3 train.py");
+                     "the command goes after --: tfdist init gpu1 gpu2 -- python3 train.py");
   }
 }
 

@@ -91,7 +91,7 @@ void RefuseHostsBeside(const PlanSource& source) {
   throw UsageError(
       Phase::kUsage,
       fmt::format("{} stands where a cluster file would, and -H goes without one", file),
-      fmt::format("a command stands behind --: {}", ExampleOf(source)));
+      fmt::format("the command goes after --: {}", ExampleOf(source)));
 }
 
 // A user who writes a program behind -- hardly means an argument of the file's command.

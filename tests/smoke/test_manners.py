@@ -62,7 +62,7 @@ class CommandLine(unittest.TestCase):
         for words in (["up", "-H", "localhost", "python3", "train.py"], ["up", "-H", "localhost", "python3"],
                       ["check", "python3", "train.py"], ["render", "-H", "localhost", "train.py"], ["init", "localhost", "train.py"]):
             refused = self.user.run(*words, cwd=self.user.folder / "work").expect(2)
-            self.assertIn("\n  try: a command stands behind --: tfdist ", refused.err, words)
+            self.assertIn("\n  try: the command goes after --: tfdist ", refused.err, words)
 
     def test_a_file_that_is_not_there_has_a_next_step(self):
         self.user.write("cluster.toml", "")
