@@ -222,6 +222,8 @@ class Future {
   // Of StartStep alone, for `count` variables from `first` on. Their gradients are there, and leave
   // as soon as may be: a message when it has all that belongs into it.
   void GiveGradients(size_t first, size_t count);
+  // The same, when the first `floats` of one variable's gradient are there; a later call gives more.
+  void GiveGradientUpTo(size_t variable, size_t floats);
   // Waits for their values. May be called several times. Throws as Wait(), which is still due.
   void WaitForValues(size_t first, size_t count);
 

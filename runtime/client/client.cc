@@ -159,16 +159,14 @@ class Client::Impl {
 
   void GiveGradients(Future::State& state, size_t first, size_t count) {
     ThrowIfFailed();
-    for (size_t variable = first; variable < first + count; ++variable) {
-      if (variable >= state.lacks.size() || !state.lacks[variable]) {
-        throw Error(Phase::kUsage, fmt::format("no gradient of variable {} is due", variable));
-      }
-      state.lacks[variable] = false;
-      --state.lacking;
-    }
-    if (state.lacking == 0) step_.reset();
-    for (const auto& link : links_) link->Release(state);
-    MoveOn(false);
+    for (size_t variable = first; variable < first + count; ++variable) TakeUpTo(state, variable);
+    SendWhatHasItsGradients(state);
+  }
+
+  void GiveGradientUpTo(Future::State& state, size_t variable, size_t floats) {
+    ThrowIfFailed();
+    TakeUpTo(state, variable, floats);
+    SendWhatHasItsGradients(state);
   }
 
   // Throws the request's refusal, and leaves it for Wait too.
@@ -272,8 +270,32 @@ class Client::Impl {
   void ExpectLater(const Gradients& gradients, RequestState& state) const {
     state.lacks.resize(sharding_.variables().size());
     state.values_due.resize(sharding_.variables().size());
-    for (const Gradient& gradient : gradients) state.lacks[gradient.variable] = true;
+    for (const Gradient& gradient : gradients)
+      state.lacks[gradient.variable] = gradient.values.size();
     state.lacking = gradients.size();
+  }
+
+  // nullopt: all of them.
+  void TakeUpTo(RequestState& state, size_t variable,
+                std::optional<size_t> floats = std::nullopt) const {
+    const size_t lacks = variable < state.lacks.size() ? state.lacks[variable] : 0;
+    if (lacks == 0) {
+      throw Error(Phase::kUsage, fmt::format("no gradient of variable {} is due", variable));
+    }
+    const size_t of = sharding_.FloatsOf(variable);
+    if (floats && (*floats > of || of - *floats > lacks)) {
+      throw Error(Phase::kUsage, fmt::format("{} of the {} floats of variable {}'s gradient are "
+                                             "given after {}",
+                                             *floats, of, variable, of - lacks));
+    }
+    state.lacks[variable] = floats ? of - *floats : 0;
+    if (state.lacks[variable] == 0) --state.lacking;
+  }
+
+  void SendWhatHasItsGradients(const RequestState& state) {
+    if (state.lacking == 0) step_.reset();
+    for (const auto& link : links_) link->Release(state);
+    MoveOn(false);
   }
 
   // Of the push that is begun now; nullopt where the servers count.
@@ -574,6 +596,10 @@ bool Future::Ready() { return state_->client->Ready(*state_); }
 
 void Future::GiveGradients(size_t first, size_t count) {
   state_->client->GiveGradients(*state_, first, count);
+}
+
+void Future::GiveGradientUpTo(size_t variable, size_t floats) {
+  state_->client->GiveGradientUpTo(*state_, variable, floats);
 }
 
 void Future::WaitForValues(size_t first, size_t count) {

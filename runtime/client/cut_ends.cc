@@ -25,7 +25,8 @@ std::vector<RequestPart> PiecesOf(const RequestPart& part) {
     const auto end = static_cast<uint32_t>(uint64_t{source.range.count} * (i + 1) / kPiecesOfAnEnd);
     const Range range{source.range.offset + first, end - first};
     pieces[i].block = part.block;
-    pieces[i].push.push_back({range, source.from + first, source.variable});
+    const size_t behind = source.behind + source.range.count - end;
+    pieces[i].push.push_back({range, source.from + first, source.variable, behind});
     pieces[i].pull.push_back({range, sink.to + first, sink.variable});
     first = end;
   }

@@ -29,7 +29,7 @@ size_t RowBytesOf(const std::vector<RowsSlice>& slices) {
 bool RequestPart::LacksGradients(const RequestState& state) const {
   if (state.lacking == 0) return false;
   return push.empty() || std::any_of(push.begin(), push.end(), [&](const Source& source) {
-           return state.lacks[source.variable];
+           return state.lacks[source.variable] > source.behind;
          });
 }
 

@@ -50,11 +50,11 @@ struct RequestState {
   // What the slices of this request refer to.
   std::vector<std::unique_ptr<SplitIds>> splits;
   std::vector<SummedRows> sums;
-  // Of a step (Client::StartStep), by variable: whose gradient is not there yet, and how many parts
-  // of its values are still to come. Else empty.
-  std::vector<bool> lacks;
+  // Of a step (Client::StartStep), by variable: how many floats of its gradient are still to be
+  // given, the last ones of it, and how many parts of its values are still to come. Else empty.
+  std::vector<size_t> lacks;
   std::vector<size_t> values_due;
-  size_t lacking = 0;  // gradients
+  size_t lacking = 0;  // gradients that are not whole
   // Called with each piece of a variable's values that has come; or empty.
   std::function<void(size_t variable, std::span<const float> values)> take;
 
@@ -68,6 +68,7 @@ struct Source {
   Range range;
   const float* from = nullptr;
   size_t variable = 0;  // in the client's list
+  size_t behind = 0;    // floats of the variable that come after it
 };
 struct Sink {
   Range range;

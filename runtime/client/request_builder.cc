@@ -168,7 +168,8 @@ void RequestBuilder::AddPieces(size_t variable, Float* values) {
   for (const Sharding::Location& location : sharding_.PartsOf(variable)) {
     const BlockLayout& layout = *sharding_.shares()[location.server].layout;
     for (const Extent& extent : layout.OfVariable(location.position)) {
-      blocks_[location.server].Add(extent, values + location.first, variable);
+      blocks_[location.server].Add(extent, values, variable, location.first + extent.first,
+                                   sharding_.FloatsOf(variable));
     }
   }
 }

@@ -17,13 +17,14 @@ namespace tfdist::runtime {
 // Collects the parts of one request to one server, one for each block.
 class BlockPartsBuilder {
  public:
-  void Add(const Extent& extent, const float* gradient, size_t variable) {
+  // `first`: where the extent begins in the caller's variable, which has `of` floats.
+  void Add(const Extent& extent, const float* gradient, size_t variable, size_t first, size_t of) {
     PartOf(extent.block)
-        .push.push_back({{extent.offset, extent.count}, gradient + extent.first, variable});
+        .push.push_back(
+            {{extent.offset, extent.count}, gradient + first, variable, of - first - extent.count});
   }
-  void Add(const Extent& extent, float* target, size_t variable) {
-    PartOf(extent.block)
-        .pull.push_back({{extent.offset, extent.count}, target + extent.first, variable});
+  void Add(const Extent& extent, float* target, size_t variable, size_t first, size_t /*of*/) {
+    PartOf(extent.block).pull.push_back({{extent.offset, extent.count}, target + first, variable});
   }
   std::vector<RequestPart> Take();
 

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -181,6 +183,38 @@ TEST(ClientStep, GradientsLeaveAndValuesComeBeforeTheOthersAreThere) {
   step.GiveGradients(0, 1);
   EXPECT_EQ(step.Wait(), 1U);
   EXPECT_EQ(trainer.values[0], Tensor(400'000, -1));
+}
+
+// As they come from a GPU. What is not given yet is not a number.
+TEST(ClientStep, TheBeginningOfAGradientLeavesBeforeItsEndIsThere) {
+  const LocalCluster cluster(2, 1);
+  Servers servers(cluster);
+  Trainer trainer(cluster, "master:0", kLayers);
+  trainer.client.Create(trainer.values, {.learning_rate = 1.0F});
+  trainer.Pull();
+  Tensors given = {Tensor(400'000, 1), Tensor(300'000, 1), Tensor(1000, 1), Tensor(10, 1)};
+  constexpr size_t kThere = 270'000;  // a message and a bit
+  std::fill(given[0].begin() + kThere, given[0].end(), std::nanf(""));
+  size_t came = 0;
+  Future step = trainer.client.StartStep(GradientsOf(given), TargetsOf(trainer.values),
+                                         [&](size_t variable, std::span<const float> values) {
+                                           if (variable == 0) came += values.size();
+                                         });
+  step.GiveGradientUpTo(0, kThere);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (came == 0 && std::chrono::steady_clock::now() < end) step.Ready();
+  EXPECT_GT(came, 0U);
+  EXPECT_LE(came, kThere);
+  EXPECT_EQ(trainer.values[0].front(), -1);
+  EXPECT_EQ(trainer.values[0].back(), 0);
+  ExpectError([&] { step.GiveGradientUpTo(0, kThere - 1); }, Phase::kUsage,
+              "269999 of the 400000 floats of variable 0's gradient are given after 270000");
+  ExpectError([&] { step.GiveGradientUpTo(0, 400'001); }, Phase::kUsage, "400001 of the 400000");
+  std::fill(given[0].begin() + kThere, given[0].end(), 1.0F);
+  step.GiveGradientUpTo(0, 400'000);
+  step.GiveGradients(1, 3);
+  EXPECT_EQ(step.Wait(), 1U);
+  for (const Tensor& values : trainer.values) EXPECT_EQ(values, Tensor(values.size(), -1));
 }
 
 TEST(ClientStep, CountsOnceThroughAConnectionThatBreaksAllTheTime) {

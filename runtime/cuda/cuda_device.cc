@@ -92,7 +92,8 @@ void* CudaDevice::AllocateForHost(size_t bytes) {
 
 void CudaDevice::WaitForAll() noexcept {
   (void)cudaStreamSynchronize(computing_.stream());
-  (void)cudaStreamSynchronize(copies_.stream());
+  (void)cudaStreamSynchronize(to_gpu_.timeline.stream());
+  (void)cudaStreamSynchronize(from_gpu_.timeline.stream());
 }
 
 void CudaDevice::FreeMemory(void* memory) noexcept {
@@ -146,7 +147,9 @@ template <typename... Buffers>
 void CudaDevice::Begin(const Buffers&... buffers) {
   for (const Buffer* buffer : {&buffers...}) {
     Use& use = UseOf(*buffer);
-    if (!use.copies_awaited) copies_.LetWait(computing_, use.copied);
+    if (use.copies_awaited) continue;
+    to_gpu_.timeline.LetWait(computing_, use.uploaded);
+    from_gpu_.timeline.LetWait(computing_, use.downloaded);
     use.copies_awaited = true;
   }
 }
@@ -168,16 +171,16 @@ bool CudaDevice::IsPinned(const void* host, size_t bytes) const {
 }
 
 // Once for all copies from now on, however many pieces a buffer is copied in.
-void CudaDevice::LetCopiesWait(uint64_t computed) {
-  if (computed <= awaited_by_copies_) return;
-  computing_.LetWait(copies_, computed);
-  awaited_by_copies_ = computed;
+void CudaDevice::LetWait(Copies& copies, uint64_t computed) {
+  if (computed <= copies.awaits) return;
+  computing_.LetWait(copies.timeline, computed);
+  copies.awaits = computed;
 }
 
 const void* CudaDevice::Stage(const void* host, size_t bytes) {
   Staging& staging = staging_[next_staging_];
   next_staging_ = (next_staging_ + 1) % staging_.size();
-  copies_.Wait(staging.copy);
+  to_gpu_.timeline.Wait(staging.copy);
   if (staging.bytes < bytes) {
     (void)cudaFreeHost(staging.memory);
     staging = {};
@@ -185,7 +188,7 @@ const void* CudaDevice::Stage(const void* host, size_t bytes) {
     staging.bytes = bytes;
   }
   std::memcpy(staging.memory, host, bytes);
-  staging.copy = copies_.count() + 1;  // which the caller begins next
+  staging.copy = to_gpu_.timeline.count() + 1;  // which the caller begins next
   return staging.memory;
 }
 
@@ -194,24 +197,27 @@ void CudaDevice::UploadPart(const void* host, size_t bytes, Buffer& to, size_t a
   assert(at + bytes <= to.size_bytes());
   const void* const from = IsPinned(host, bytes) ? host : Stage(host, bytes);
   Use& use = UseOf(to);
-  LetCopiesWait(use.computed);
+  LetWait(to_gpu_, use.computed);
+  from_gpu_.timeline.LetWait(to_gpu_.timeline, use.downloaded);
   Check(cudaMemcpyAsync(to.As<std::byte>() + at, from, bytes, cudaMemcpyHostToDevice,
-                        copies_.stream()),
+                        to_gpu_.timeline.stream()),
         "copying to it");
-  use.copied = copies_.Count();
+  use.uploaded = to_gpu_.timeline.Count();
   use.copies_awaited = false;
 }
 
-Device::Mark CudaDevice::Download(const Buffer& from, size_t bytes, void* host) {
-  assert(bytes <= from.size_bytes());
+Device::Mark CudaDevice::DownloadPart(const Buffer& from, size_t at, size_t bytes, void* host) {
+  assert(at + bytes <= from.size_bytes());
   // To memory that is not pinned cudaMemcpyAsync waits by itself: right, if slow.
   Use& use = UseOf(from);
-  LetCopiesWait(use.computed);
-  Check(cudaMemcpyAsync(host, from.As<void>(), bytes, cudaMemcpyDeviceToHost, copies_.stream()),
+  LetWait(from_gpu_, use.computed);
+  to_gpu_.timeline.LetWait(from_gpu_.timeline, use.uploaded);
+  Check(cudaMemcpyAsync(host, from.As<std::byte>() + at, bytes, cudaMemcpyDeviceToHost,
+                        from_gpu_.timeline.stream()),
         "copying from it");
-  use.copied = copies_.Count();
+  use.downloaded = from_gpu_.timeline.CountWithEvent();
   use.copies_awaited = false;
-  return use.copied;
+  return use.downloaded;
 }
 
 // --- operations ----------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 // An NVIDIA GPU as a Device: products by cuBLAS, all else by kernels of our own (kernels.h).
 //
-// Two streams: one computes, one copies. A buffer knows the last operation on it in each stream, and
-// an operation in one stream waits for that of the other stream alone. So the values of a layer travel to the
-// GPU, and gradients from it, while another layer is computed. The host waits for marks only, and
-// where a copy from memory that is not pinned finds both of its own pinned buffers in use.
+// Three streams: one computes, one copies to the GPU, one from it. A buffer knows the last operation on
+// it in each stream, and an operation in one stream waits for no more than those. So the values of
+// one layer travel to the GPU and the gradients of another from it, both at once, while a third one is
+// computed. The host waits for marks only, and where a copy from memory that is not pinned finds
+// both of its own pinned buffers in use.
 #pragma once
 
 #include <array>
@@ -31,9 +32,9 @@ class CudaDevice : public Device {
   [[nodiscard]] const char* name() const override { return name_.c_str(); }
 
   void UploadPart(const void* host, size_t bytes, Buffer& to, size_t at) override;
-  [[nodiscard]] Mark Download(const Buffer& from, size_t bytes, void* host) override;
-  [[nodiscard]] bool HasPassed(Mark mark) override { return copies_.HasPassed(mark); }
-  void Wait(Mark mark) override { copies_.Wait(mark); }
+  [[nodiscard]] Mark DownloadPart(const Buffer& from, size_t at, size_t bytes, void* host) override;
+  [[nodiscard]] bool HasPassed(Mark mark) override { return from_gpu_.timeline.HasPassed(mark); }
+  void Wait(Mark mark) override { from_gpu_.timeline.Wait(mark); }
   [[nodiscard]] bool uses_host_memory() const override { return false; }
 
   void Gemm(const GemmShape& shape, const Buffer& a, const Buffer& b, Buffer& c) override;
@@ -65,7 +66,8 @@ class CudaDevice : public Device {
   // Of memory of the GPU: the last piece of each timeline that had to do with it.
   struct Use {
     uint64_t computed = 0;
-    uint64_t copied = 0;
+    uint64_t uploaded = 0;
+    uint64_t downloaded = 0;
     bool copies_awaited = true;  // by all that is computed from now on
   };
   // Pinned memory through which other memory of the host is copied.
@@ -83,15 +85,19 @@ class CudaDevice : public Device {
   Use& UseOf(const Buffer& buffer);
   void WaitForAll() noexcept;
   [[nodiscard]] bool IsPinned(const void* host, size_t bytes) const;
-  void LetCopiesWait(uint64_t computed);
+  struct Copies {
+    Timeline timeline;
+    uint64_t awaits = 0;  // the last piece of what is computed that it waits for
+  };
+  void LetWait(Copies& copies, uint64_t computed);
   const void* Stage(const void* host, size_t bytes);
   float* Work(size_t floats);
 
   int processors_ = 0;
   std::string name_;
   Timeline computing_;
-  Timeline copies_;
-  uint64_t awaited_by_copies_ = 0;  // the last piece of what is computed
+  Copies to_gpu_;
+  Copies from_gpu_;
   Cublas cublas_;
   std::unordered_map<const void*, Use> uses_;
   std::map<const std::byte*, size_t> pinned_;  // begin, bytes

@@ -318,6 +318,38 @@ TEST_F(CudaDeviceTest, CopiesAndOperationsTakeEffectInTheOrderOfTheCalls) {
   }
 }
 
+// Each in a stream of its own.
+TEST_F(CudaDeviceTest, CopiesOfOneBufferInBothDirectionsTakeEffectInTheOrderOfTheCalls) {
+  constexpr size_t kFloats = kEmulated ? 4096 : 1 << 20;
+  constexpr size_t kBytes = kFloats * sizeof(float);
+  Buffer a(*gpu_, kBytes);
+  const Buffer three = Put(*gpu_, std::vector<float>(kFloats, 3));
+  std::vector<Buffer> ones_and_twos;
+  for (int i = 0; i < 2; ++i) {
+    ones_and_twos.push_back(Buffer::ForHost(*gpu_, kBytes));
+    std::fill_n(ones_and_twos.back().As<float>(), kFloats, static_cast<float>(i + 1));
+  }
+  std::vector<Buffer> back;
+  for (int i = 0; i < 3; ++i) back.push_back(Buffer::ForHost(*gpu_, kBytes));
+  for (int round = 0; round < 10; ++round) {
+    Device::Mark mark = 0;
+    for (int i = 0; i < 2; ++i) {
+      gpu_->Upload(ones_and_twos[i].As<float>(), kBytes, a);
+      mark = gpu_->Download(a, kBytes, back[i].As<float>());
+    }
+    gpu_->RepeatRow(three, 1, kFloats, a);
+    gpu_->Wait(mark);
+    gpu_->Wait(gpu_->Download(a, kBytes, back[2].As<float>()));
+    for (int i = 0; i < 3; ++i) {
+      const float* const values = back[i].As<float>();
+      const auto expected = static_cast<float>(i + 1);
+      ASSERT_TRUE(std::all_of(values, values + kFloats, [&](float value) {
+        return value == expected;
+      })) << i;
+    }
+  }
+}
+
 TEST_F(CudaDeviceTest, AnUploadWaitsForWhatStillReadsTheBuffer) {
   constexpr size_t kWide = kEmulated ? 64 : 1024;
   constexpr size_t kBytes = kWide * kWide * sizeof(float);
@@ -449,12 +481,15 @@ TEST_F(CudaDeviceTest, GradientsAreThereWhenTheyAreToldOf) {
     };
     float told_loss = 0;
     model.Forward(batch, fill_values);
-    const auto take_gradients = [&](LayerVariables variables) {
-      for (size_t i = variables.first; i < variables.first + variables.count; ++i) {
-        told[i].assign(model.gradients()[i].begin(), model.gradients()[i].end());
-        // As a server's answer does.
-        std::fill(model.values()[i].begin(), model.values()[i].end(), std::nanf(""));
-      }
+    const auto take_gradients = [&](size_t variable, size_t floats) {
+      std::vector<float>& there = told[variable];
+      const auto piece = static_cast<ptrdiff_t>(there.size());
+      ASSERT_GT(floats, there.size());
+      // As a server's answer does.
+      std::fill(model.values()[variable].begin() + piece,
+                model.values()[variable].begin() + static_cast<ptrdiff_t>(floats), std::nanf(""));
+      there.insert(there.end(), model.gradients()[variable].begin() + piece,
+                   model.gradients()[variable].begin() + static_cast<ptrdiff_t>(floats));
     };
     const float loss = model.Backward([&](float now) { told_loss = now; }, take_gradients);
     EXPECT_TRUE(std::isfinite(loss));
@@ -481,7 +516,7 @@ TEST_F(CudaDeviceTest, ValuesThatWereTakenAreNotCopiedAgain) {
   };
   const auto step = [&] {
     model.Forward(batch, [](LayerVariables) {});
-    return model.Backward([](float) {}, [](LayerVariables) {});
+    return model.Backward([](float) {}, [](size_t, size_t) {});
   };
   fill(1);
   const float expected = step();
@@ -516,7 +551,7 @@ TEST_F(CudaDeviceTest, APreparedBatchIsComputedWith) {
   ASSERT_NE(of_one, of_two);
   const auto step = [&](const Batch& batch, const Batch& next) {
     model.Forward(batch, [](LayerVariables) {});
-    return model.Backward([&](float) { model.Prepare(next); }, [](LayerVariables) {});
+    return model.Backward([&](float) { model.Prepare(next); }, [](size_t, size_t) {});
   };
   EXPECT_EQ(step(one, two), of_one);
   const auto pixels = two.pixels;

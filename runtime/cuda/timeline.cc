@@ -20,6 +20,11 @@ Timeline::~Timeline() {
   (void)cudaStreamDestroy(stream_);
 }
 
+uint64_t Timeline::CountWithEvent() {
+  (void)EventAfter(++count_);
+  return count_;
+}
+
 const Timeline::Recorded& Timeline::EventAfter(uint64_t piece) {
   const auto found = std::lower_bound(
       recorded_.begin(), recorded_.end(), piece,

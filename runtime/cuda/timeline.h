@@ -22,6 +22,9 @@ class Timeline {
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   // Something was put on the stream. Its number: from 1, each one higher than the last.
   uint64_t Count() { return ++count_; }
+  // The same, of what will be waited for by itself: not with what was put on the stream before somebody
+  // asked for it.
+  uint64_t CountWithEvent();
   [[nodiscard]] uint64_t count() const { return count_; }
 
   // Whether number `piece` and all before it are done. Without waiting.

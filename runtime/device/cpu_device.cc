@@ -86,8 +86,9 @@ void CpuDevice::UploadPart(const void* host, size_t bytes, Buffer& to, size_t at
   std::memcpy(to.As<std::byte>() + at, host, bytes);
 }
 
-Device::Mark CpuDevice::Download(const Buffer& from, size_t bytes, void* host) {
-  if (from.As<void>() != host) std::memcpy(host, from.As<void>(), bytes);
+Device::Mark CpuDevice::DownloadPart(const Buffer& from, size_t at, size_t bytes, void* host) {
+  const std::byte* const part = from.As<std::byte>() + at;
+  if (part != host) std::memcpy(host, part, bytes);
   return 0;
 }
 

@@ -12,7 +12,7 @@ class CpuDevice : public Device {
   [[nodiscard]] const char* name() const override { return "CPU"; }
 
   void UploadPart(const void* host, size_t bytes, Buffer& to, size_t at) override;
-  [[nodiscard]] Mark Download(const Buffer& from, size_t bytes, void* host) override;
+  [[nodiscard]] Mark DownloadPart(const Buffer& from, size_t at, size_t bytes, void* host) override;
   [[nodiscard]] bool HasPassed(Mark /*mark*/) override { return true; }
   void Wait(Mark /*mark*/) override {}
   [[nodiscard]] bool uses_host_memory() const override { return true; }

@@ -109,12 +109,17 @@ class Device {
   [[nodiscard]] virtual const char* name() const = 0;
 
   // `host` may be changed when this returns, unless it lies in a buffer ForHost or in HostMemory:
-  // then when a mark has passed that was got later.
+  // then when a mark has passed that was got later, from this buffer or what was computed with it.
   void Upload(const void* host, size_t bytes, Buffer& to) { UploadPart(host, bytes, to, 0); }
   // The same to `at` bytes behind the buffer's beginning.
   virtual void UploadPart(const void* host, size_t bytes, Buffer& to, size_t at) = 0;
   // `host` is filled when the mark has passed.
-  [[nodiscard]] virtual Mark Download(const Buffer& from, size_t bytes, void* host) = 0;
+  [[nodiscard]] Mark Download(const Buffer& from, size_t bytes, void* host) {
+    return DownloadPart(from, 0, bytes, host);
+  }
+  // The same from `at` bytes behind the buffer's beginning. Marks pass in the order of the calls.
+  [[nodiscard]] virtual Mark DownloadPart(const Buffer& from, size_t at, size_t bytes,
+                                          void* host) = 0;
   [[nodiscard]] virtual bool HasPassed(Mark mark) = 0;  // without waiting
   virtual void Wait(Mark mark) = 0;
   // The device computes on the host's memory: there is no need of a copy.

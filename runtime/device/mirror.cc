@@ -16,8 +16,9 @@ void Mirror::UploadPart(Device& device, size_t first, size_t count) {
   if (!shared_) device.UploadPart(part.data(), part.size_bytes(), device_, first * sizeof(float));
 }
 
-Device::Mark Mirror::Download(Device& device) {
-  return device.Download(on_device(), host_.size_bytes(), host_.As<float>());
+Device::Mark Mirror::DownloadPart(Device& device, size_t first, size_t count) {
+  return device.DownloadPart(on_device(), first * sizeof(float), count * sizeof(float),
+                             host_.As<float>() + first);
 }
 
 }  // namespace tfdist::runtime

@@ -23,7 +23,10 @@ class Mirror {
   // From the host's copy to the device's, and back: as the device's calls of these names.
   void Upload(Device& device);
   void UploadPart(Device& device, size_t first, size_t count);
-  [[nodiscard]] Device::Mark Download(Device& device);
+  [[nodiscard]] Device::Mark Download(Device& device) {
+    return DownloadPart(device, 0, values_.size());
+  }
+  [[nodiscard]] Device::Mark DownloadPart(Device& device, size_t first, size_t count);
 
  private:
   bool shared_;

@@ -10,6 +10,8 @@ namespace {
 
 // Of an evaluation, at a time: bounds the memory for what layers give.
 constexpr size_t kSamplesAtATime = 1024;
+// Of gradients on their way from the device: so many are there at once. A server's blocks are no larger.
+constexpr size_t kFloatsOfAPiece = size_t{1} << 18;
 
 size_t SizeOfFloats(size_t count) { return count * sizeof(float); }
 
@@ -152,7 +154,7 @@ Device::Mark Sequential::StartLoss(size_t samples) {
 }
 
 float Sequential::Backward(const std::function<void(float loss)>& have_loss,
-                           const LayerHook& have_gradients) {
+                           const GradientHook& have_gradients) {
   float loss = 0;
   bool told = false;
   // No gradient arrives before the outcome, which the device has given first.
@@ -185,20 +187,22 @@ float Sequential::Backward(const std::function<void(float loss)>& have_loss,
 }
 
 void Sequential::StartDownload(LayerVariables variables) {
-  if (variables.count == 0) return;
-  Device::Mark mark = 0;
   for (size_t i = variables.first; i < variables.first + variables.count; ++i) {
-    mark = gradients_[i].Download(device_);
+    const size_t floats = gradients_on_host_[i].size();
+    const size_t piece = device_.uses_host_memory() ? floats : kFloatsOfAPiece;
+    for (size_t first = 0; first < floats; first += piece) {
+      const size_t count = std::min(piece, floats - first);
+      arriving_.push_back({gradients_[i].DownloadPart(device_, first, count), i, first + count});
+    }
   }
-  arriving_.push_back({mark, variables});
 }
 
-void Sequential::TellOfArrived(const LayerHook& have_gradients, bool wait) {
+void Sequential::TellOfArrived(const GradientHook& have_gradients, bool wait) {
   while (!arriving_.empty() && (wait || device_.HasPassed(arriving_.front().mark))) {
-    device_.Wait(arriving_.front().mark);
-    const LayerVariables variables = arriving_.front().variables;
+    const Arriving arrived = arriving_.front();
+    device_.Wait(arrived.mark);
     arriving_.pop_front();
-    have_gradients(variables);
+    have_gradients(arrived.variable, arrived.floats);
   }
 }
 

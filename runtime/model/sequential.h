@@ -38,6 +38,8 @@ struct LayerVariables {
 // What a caller may do while a step is computed, on its own thread; once for each layer that has
 // variables.
 using LayerHook = std::function<void(LayerVariables)>;
+// The first `floats` of a variable's gradient are there. The last time of a variable: all of them.
+using GradientHook = std::function<void(size_t variable, size_t floats)>;
 
 // One thread at a time. The device must outlive it.
 class Sequential {
@@ -72,22 +74,24 @@ class Sequential {
   // derivatives.
   float Gradients(const Batch& batch) {
     Forward(batch, [](LayerVariables) {});
-    return Backward([](float) {}, [](LayerVariables) {});
+    return Backward([](float) {}, [](size_t, size_t) {});
   }
   // The same in two. Values of a layer's variables are needed when `need_values` is called, first
   // layer first: it returns when values() has them.
   void Forward(const Batch& batch, const LayerHook& need_values);
   // Of the last Forward, since which values() may have changed. `have_loss` comes first.
-  // `have_gradients` says that gradients() has those of a layer, last layer first, while what
-  // belongs to the layers before it is computed. From then on its values() may be changed.
-  float Backward(const std::function<void(float loss)>& have_loss, const LayerHook& have_gradients);
+  // `have_gradients` says what gradients() has, last layer first, while the rest is computed or on its
+  // way. From then on these values() may be changed.
+  float Backward(const std::function<void(float loss)>& have_loss,
+                 const GradientHook& have_gradients);
   // Over the batch, which may be large, without gradients. Not between Forward and Backward.
   Quality Evaluate(const Batch& batch);
 
  private:
   struct Arriving {  // gradients on their way to the host
     Device::Mark mark;
-    LayerVariables variables;
+    size_t variable;
+    size_t floats;  // of it, with those that come before
   };
   [[nodiscard]] Pass PassOf(size_t layer, size_t samples);
   [[nodiscard]] const Buffer& InputOf(size_t layer) const;
@@ -103,7 +107,7 @@ class Sequential {
   void UploadOtherValues(size_t layer);
   [[nodiscard]] Device::Mark StartLoss(size_t samples);
   void StartDownload(LayerVariables variables);
-  void TellOfArrived(const LayerHook& have_gradients, bool wait);
+  void TellOfArrived(const GradientHook& have_gradients, bool wait);
 
   Device& device_;
   std::vector<std::unique_ptr<Layer>> layers_;

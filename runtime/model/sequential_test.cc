@@ -43,17 +43,19 @@ TEST(Sequential, AsksForValuesFirstLayerFirstAndGivesGradientsLastLayerFirst) {
   CpuDevice device;
   Sequential model = MakeModel({"cnn", {7}, {3}}, {4, 4, 1}, 4, device);
   std::vector<std::string> calls;
-  const auto call = [&](const std::string& what, LayerVariables variables) {
+  model.Forward(RandomBatch(6, 16, 4), [&](LayerVariables variables) {
     EXPECT_EQ(variables.count, 2U);
-    calls.push_back(what + model.variables()[variables.first].name);
-  };
-  model.Forward(RandomBatch(6, 16, 4),
-                [&](LayerVariables variables) { call("needs ", variables); });
+    calls.push_back("needs " + model.variables()[variables.first].name);
+  });
   model.Backward([&](float loss) { calls.push_back(loss > 0 ? "has loss" : "has no loss"); },
-                 [&](LayerVariables variables) { call("has ", variables); });
-  EXPECT_THAT(
-      calls, ElementsAre("needs conv0/kernel", "needs dense0/kernel", "needs dense1/kernel",
-                         "has loss", "has dense1/kernel", "has dense0/kernel", "has conv0/kernel"));
+                 [&](size_t variable, size_t floats) {
+                   EXPECT_EQ(floats, model.gradients()[variable].size());
+                   calls.push_back("has " + model.variables()[variable].name);
+                 });
+  EXPECT_THAT(calls,
+              ElementsAre("needs conv0/kernel", "needs dense0/kernel", "needs dense1/kernel",
+                          "has loss", "has dense1/kernel", "has dense1/bias", "has dense0/kernel",
+                          "has dense0/bias", "has conv0/kernel", "has conv0/bias"));
 }
 
 TEST(Sequential, EvaluatesABatchThatIsLargerThanItsPieces) {

@@ -111,8 +111,8 @@ class Trainer {
     say_(fmt::format("{} joins at step {}", ToString(task_), result_.global_step));
   }
 
-  // Each layer waits for its own values, and its gradients leave while those of the layer before are
-  // computed. Leaves the step under way; ends the one before, or finds that it was the last.
+  // Each layer waits for its own values, and its gradients leave as they come, while those of the layer
+  // before are computed. Leaves the step under way; ends the one before, or finds that it was the last.
   void Step() {
     if (next_batch_.size() == 0) reader_.Next(next_batch_);
     std::swap(batch_, next_batch_);
@@ -128,7 +128,7 @@ class Trainer {
       model_.Prepare(next_batch_);
     };
     loss_ = model_.Backward(
-        begin, [&](LayerVariables layer) { step_->GiveGradients(layer.first, layer.count); });
+        begin, [&](size_t variable, size_t floats) { step_->GiveGradientUpTo(variable, floats); });
   }
 
   // By the steps, by this chief's choice, or by that of the chief of this worker.
