@@ -37,15 +37,16 @@ std::vector<std::string> SplitAtCommas(std::string_view list) {
 
 const std::string kOfSlots = fmt::format("a number of slots from 1 to {}", kMostSlots);
 constexpr const char* kWhereAPortStands =
-    "behind the colon stand slots; SSH's port stands in ~/.ssh/config, or in a cluster file: "
-    "\"user@gpu1:2200\"";
+    "behind the colon stand slots; SSH's port stands in ~/.ssh/config, in ssh://user@gpu1:2200, or "
+    "in "
+    "a cluster file: \"user@gpu1:2200\"";
 
 HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems) {
   HostList hosts{kHosts, {}, true, {}};
   size_t slots = 0;
   for (const std::string& list : lists) {
     for (const std::string& item : SplitAtCommas(list)) {
-      const auto parsed = ParseHosts(item, kMostSlots, "a number of slots");
+      const auto parsed = ParseHosts(item, HostNumber::kSlots);
       if (const auto* bad = std::get_if<BadAddress>(&parsed)) {
         const bool is_number = bad->why.ends_with(kOfSlots);
         problems.Add(kHosts, bad->why, is_number ? kWhereAPortStands : bad->hint);

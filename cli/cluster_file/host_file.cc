@@ -22,7 +22,7 @@ constexpr size_t kMostBytes = 4 << 20;
 constexpr size_t kWordsOfGridEngine = 4;  // host, slots, queue, processors
 constexpr std::string_view kBlanks = " \t\r";
 constexpr const char* kNoPort =
-    "a port of SSH stands in ~/.ssh/config, or in [ssh] of a cluster file";
+    "a port of SSH stands in ~/.ssh/config, in ssh://user@gpu1:2200, or in [ssh] of a cluster file";
 constexpr const char* kForms = "a line is HOST, HOST:4, HOST slots=4 or HOST 4";
 
 std::vector<std::string_view> WordsOf(std::string_view line) {
@@ -56,15 +56,15 @@ class HostFile {
     ++line_;
     const std::vector<std::string_view> words = WordsOf(line);
     if (words.empty()) return;
-    auto parsed = ParseHosts(words[0], kMostSlots, "a number of slots");
+    auto parsed = ParseHosts(words[0], HostNumber::kSlots);
     if (const auto* bad = std::get_if<BadAddress>(&parsed)) {
       const bool has_hint = !bad->hint.empty() || words[0].find(':') == std::string_view::npos;
       return Report(bad->why, has_hint ? bad->hint : kNoPort);
     }
     const std::optional<int> slots = SlotsOf(words);
     for (HostWords& host : std::get<std::vector<HostWords>>(parsed)) {
-      if (slots && host.number) return Report("says its slots twice");
-      host.number = slots ? slots : host.number;
+      if (slots && host.slots) return Report("says its slots twice");
+      host.slots = slots ? slots : host.slots;
       Add(std::move(host));
     }
   }
@@ -104,15 +104,15 @@ class HostFile {
   // Another line of the same host has more slots of it.
   void Add(HostWords host) {
     const auto known = std::ranges::find_if(hosts_, [&](const HostWords& other) {
-      return other.host == host.host && other.user == host.user;
+      return other.host == host.host && other.user == host.user && other.port == host.port;
     });
     if (known == hosts_.end()) {
-      host.number = host.number.value_or(1);
+      host.slots = host.slots.value_or(1);
       hosts_.push_back(std::move(host));
-    } else if (*known->number + host.number.value_or(1) > kMostSlots) {
+    } else if (*known->slots + host.slots.value_or(1) > kMostSlots) {
       Report(fmt::format("{} has more than {} slots", host.host, kMostSlots));
     } else {
-      *known->number += host.number.value_or(1);
+      *known->slots += host.slots.value_or(1);
     }
   }
 
@@ -158,9 +158,10 @@ std::vector<std::string> HostsOfFile(const fs::path& path) {
     const std::string name = path == kStandardInput ? "<stdin>" : path.string();
     for (const HostWords& words : ParseHostFile(*text, name, where, problems)) {
       const bool is_ipv6 = words.host.find(':') != std::string::npos;
-      hosts.push_back(fmt::format("{}{}{}:{}", words.user, words.user.empty() ? "" : "@",
+      hosts.push_back(fmt::format("{}{}{}{}{}:{}", words.port ? "ssh://" : "", words.user,
+                                  words.user.empty() ? "" : "@",
                                   is_ipv6 ? fmt::format("[{}]", words.host) : words.host,
-                                  *words.number));
+                                  words.port ? fmt::format(":{}", *words.port) : "", *words.slots));
     }
   }
   if (!problems.empty()) throw PlanErrors("command line", problems.Sorted());

@@ -22,12 +22,43 @@ size_t FindColon(std::string_view text) {
   return colon == text.rfind(':') ? colon : text.npos;
 }
 
+constexpr std::string_view kUri = "ssh://";
+constexpr int kHighestPort = 65535;
+
 std::optional<int> ParseNumber(std::string_view digits, int most) {
   int number = 0;
   const char* end = digits.data() + digits.size();
   const auto [rest, error] = std::from_chars(digits.data(), end, number);
   if (error != std::errc() || rest != end || number < 1 || number > most) return std::nullopt;
   return number;
+}
+
+// Takes the number from the end of `rest`, which is a part of `text`. Says what is wrong with it.
+std::optional<BadAddress> TakeNumber(std::string_view text, HostNumber number,
+                                     std::string_view& rest, HostWords& words) {
+  const size_t colon = FindColon(rest);
+  if (colon == rest.npos) return std::nullopt;
+  const bool is_port = number == HostNumber::kPort;
+  const int most = is_port ? kHighestPort : kMostSlots;
+  const std::string_view digits = rest.substr(colon + 1);
+  const auto value = ParseNumber(digits, most);
+  if (!value) {
+    return BadAddress{fmt::format("{}: {} is not {} from 1 to {}", Quoted(text), Quoted(digits),
+                                  is_port ? "SSH's port" : "a number of slots", most),
+                      {}};
+  }
+  (is_port ? words.port : words.slots) = value;
+  rest = rest.substr(0, colon);
+  return std::nullopt;
+}
+
+// Of "gpu1:2200:4": ":4".
+std::string_view TakeSlotsBehindPort(std::string_view& rest) {
+  const size_t last = rest.rfind(':');
+  if (last == rest.npos || FindColon(rest.substr(0, last)) == rest.npos) return {};
+  const std::string_view slots = rest.substr(last);
+  rest = rest.substr(0, last);
+  return slots;
 }
 
 }  // namespace
@@ -37,10 +68,16 @@ bool IsUserName(std::string_view name) {
          name.find_first_of(" :/[]") == std::string_view::npos;
 }
 
-std::variant<HostWords, BadAddress> SplitHost(std::string_view text, int most,
-                                              std::string_view meaning) {
+std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber number) {
   HostWords words;
   std::string_view rest = text;
+  const bool is_uri = rest.starts_with(kUri);
+  if (is_uri) {
+    rest.remove_prefix(kUri.size());
+    if (rest.ends_with('/')) rest.remove_suffix(1);
+    if (rest.find('/') != rest.npos)
+      return BadAddress{fmt::format("{} has a path", Quoted(text)), {}};
+  }
   if (const size_t at = rest.rfind('@'); at != rest.npos) {
     words.user = rest.substr(0, at);
     rest.remove_prefix(at + 1);
@@ -48,23 +85,24 @@ std::variant<HostWords, BadAddress> SplitHost(std::string_view text, int most,
       return BadAddress{fmt::format("{} is no user name", Quoted(words.user)), {}};
     }
   }
-  const size_t colon = FindColon(rest);
-  words.host = rest.substr(0, colon);
-  if (colon == rest.npos) return words;
-  words.number = ParseNumber(rest.substr(colon + 1), most);
-  if (words.number) return words;
-  return BadAddress{fmt::format("{}: {} is not {} from 1 to {}", Quoted(text),
-                                Quoted(rest.substr(colon + 1)), meaning, most),
-                    {}};
+  if (is_uri && number == HostNumber::kSlots) {
+    std::string_view slots = TakeSlotsBehindPort(rest);
+    if (auto bad = TakeNumber(text, HostNumber::kSlots, slots, words)) return *std::move(bad);
+  }
+  if (auto bad = TakeNumber(text, is_uri ? HostNumber::kPort : number, rest, words)) {
+    return *std::move(bad);
+  }
+  words.host = rest;
+  return words;
 }
 
-std::variant<std::vector<HostWords>, BadAddress> ParseHosts(std::string_view text, int most,
-                                                            std::string_view meaning) {
+std::variant<std::vector<HostWords>, BadAddress> ParseHosts(std::string_view text,
+                                                            HostNumber number) {
   const auto expanded = ExpandRanges(text);
   if (const auto* bad = std::get_if<BadRange>(&expanded)) return BadAddress{bad->why, {}};
   std::vector<HostWords> hosts;
   for (const std::string& one : std::get<std::vector<std::string>>(expanded)) {
-    auto split = SplitHost(one, most, meaning);
+    auto split = SplitHost(one, number);
     if (auto* bad = std::get_if<BadAddress>(&split)) return std::move(*bad);
     auto& words = std::get<HostWords>(split);
     auto address = ParseAddress(words.host);

@@ -1,4 +1,4 @@
-// "trainer@gpu[01-16]:2200": a host as users of ssh and mpirun write it.
+// "trainer@gpu[01-16]:2200", "ssh://trainer@gpu1:2200": a host as users of ssh and mpirun write it.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,25 @@
 
 namespace tfdist::cli {
 
+// Of one machine.
+inline constexpr int kMostSlots = 256;
+
+// What the number after the colon is. ssh:// has the port first: "ssh://gpu1:2200:4".
+enum class HostNumber { kPort, kSlots };
+
 struct HostWords {
-  std::string user;           // before the last '@', as for ssh: "jdoe@corp.example"; may be empty
-  std::string host;           // not checked yet, brackets and all
-  std::optional<int> number;  // after ':'; "fd00::7" has none, "[fd00::7]:22" has
+  std::string user;          // before the last '@', as for ssh: "jdoe@corp.example"; may be empty
+  std::string host;          // not checked yet, brackets and all
+  std::optional<int> port;   // SSH's
+  std::optional<int> slots;  // "fd00::7" has neither, "[fd00::7]:22" has one
 };
 
-// The parts of one host. `most`: of the number, which is `meaning` ("a port", "a number of slots").
-std::variant<HostWords, BadAddress> SplitHost(std::string_view text, int most,
-                                              std::string_view meaning);
+// The parts of one host.
+std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber number);
 
 // The hosts of a range in order, each split; their addresses are checked.
-std::variant<std::vector<HostWords>, BadAddress> ParseHosts(std::string_view text, int most,
-                                                            std::string_view meaning);
+std::variant<std::vector<HostWords>, BadAddress> ParseHosts(std::string_view text,
+                                                            HostNumber number);
 
 // A name for ssh(1) -l.
 bool IsUserName(std::string_view name);

@@ -16,28 +16,18 @@ namespace {
 
 constexpr int kHighestGpu = 1023;
 constexpr size_t kLongestUuid = 80;
-constexpr int kHighestPort = 65535;
 
-constexpr std::string_view kSshSigns = "._:%+-";  // beside letters and digits
 constexpr std::string_view kTransports[] = {"auto", "ssh", "openssh", "local"};
 
 // "trainer@gpu[01-04]:2200" as checked addresses with what SSH needs.
 std::optional<std::vector<HostWords>> ReadAddresses(std::string_view text, const Where& where,
                                                     Problems& problems) {
-  auto hosts = ParseHosts(text, kHighestPort, "SSH's port");
+  auto hosts = ParseHosts(text, HostNumber::kPort);
   if (const auto* bad = std::get_if<BadAddress>(&hosts)) {
     problems.Add(where, bad->why, bad->hint);
     return std::nullopt;
   }
   return std::get<std::vector<HostWords>>(std::move(hosts));
-}
-
-// A name for ssh(1), which looks it up in its configuration.
-bool IsSshName(std::string_view name) {
-  return name.front() != '-' && std::all_of(name.begin(), name.end(), [&](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  kSshSigns.find(c) != kSshSigns.npos;
-         });
 }
 
 std::optional<std::vector<HostWords>> ReadSshNames(const Located<std::string>& text,
@@ -49,14 +39,15 @@ std::optional<std::vector<HostWords>> ReadSshNames(const Located<std::string>& t
   }
   std::vector<HostWords> hosts;
   for (const std::string& name : std::get<std::vector<std::string>>(expanded)) {
-    auto split = SplitHost(name, kHighestPort, "SSH's port");
+    auto split = SplitHost(name, HostNumber::kPort);
     const auto* words = std::get_if<HostWords>(&split);
-    if (words == nullptr || words->host.empty() || !IsSshName(words->host)) {
+    if (words == nullptr || !IsSshName(WithoutBrackets(words->host))) {
       problems.Add(text.where, fmt::format("{} is no host for ssh", Quoted(text.value)),
                    "write an alias of ~/.ssh/config, or \"user@host:port\"");
       return std::nullopt;
     }
     hosts.push_back(*words);
+    hosts.back().host = WithoutBrackets(words->host);
   }
   if (hosts.size() != expected) {
     problems.Add(text.where,
@@ -69,8 +60,8 @@ std::optional<std::vector<HostWords>> ReadSshNames(const Located<std::string>& t
 // What SSH is told of the host; whatever is not said here comes from [ssh] or ~/.ssh/config.
 void SetLogin(const HostWords& words, HostEntry& host) {
   host.ssh_user = words.user;
-  host.ssh_port = words.number;
-  host.own_ssh = host.own_ssh || !words.user.empty() || words.number;
+  host.ssh_port = words.port;
+  host.own_ssh = host.own_ssh || !words.user.empty() || words.port;
   if (host.own_ssh) host.local = false;
 }
 
@@ -138,7 +129,7 @@ std::optional<std::vector<HostEntry>> ReadTableOfHosts(const Field& field, Probl
     hosts[i].own_ssh = ssh.has_value();
     HostWords login = (*names)[i];
     if (login.user.empty()) login.user = (*addresses)[i].user;
-    if (!login.number) login.number = (*addresses)[i].number;
+    if (!login.port) login.port = (*addresses)[i].port;
     if (!details.local) SetLogin(login, hosts[i]);
   }
   return hosts;
@@ -213,9 +204,10 @@ HostEntry EntryOf(const HostWords& words, const Where& where) {
   host.address = words.host;
   host.ssh = words.host;
   host.ssh_user = words.user;
-  host.own_ssh = !words.user.empty();
+  host.ssh_port = words.port;
+  host.own_ssh = !words.user.empty() || words.port;
   host.local = !host.own_ssh && CanonicalAddress(words.host) == "localhost";
-  host.slots = words.number.value_or(1);
+  host.slots = words.slots.value_or(1);
   return host;
 }
 

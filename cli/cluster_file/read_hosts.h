@@ -10,9 +10,6 @@
 
 namespace tfdist::cli {
 
-// Of one machine.
-inline constexpr int kMostSlots = 256;
-
 // As in GpuRequest::list; `repeats`: whether one may stand there twice.
 std::optional<std::vector<std::string>> ReadGpuList(const Field& field, bool repeats,
                                                     Problems& problems);

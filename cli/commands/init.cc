@@ -47,8 +47,9 @@ struct Probed {
 // As ssh(1) gets it.
 std::string LoginOf(const HostPlan& host) {
   const bool has_colon = host.ssh.find(':') != std::string::npos;
-  return (host.ssh_user.empty() ? "" : host.ssh_user + "@") +
-         (has_colon ? "[" + host.ssh + "]" : host.ssh);
+  return fmt::format("{}{}{}{}{}", host.ssh_port ? "ssh://" : "", host.ssh_user,
+                     host.ssh_user.empty() ? "" : "@", has_colon ? "[" + host.ssh + "]" : host.ssh,
+                     host.ssh_port ? fmt::format(":{}", *host.ssh_port) : "");
 }
 
 // Files of two folders are two jobs: `down` of one is not to end the other's.

@@ -1,5 +1,6 @@
 #include "cli/cluster_file/command_line_job.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "cli/plan/testing/test_files.h"
@@ -80,6 +81,27 @@ TEST(CommandLine, SlotsAreTasksThatShareTheGpus) {
   EXPECT_EQ(ArgvOf(plan, "worker:2").back(), "1/3");
   EXPECT_EQ(plan.hosts[1].ssh_user, "me");
   EXPECT_FALSE(plan.hosts[1].ssh_port);
+}
+
+TEST(CommandLine, TakesEachDestinationThatSshTakes) {
+  for (const char* name : {"h1+x", "H1", "h1.", "prod/h1", "h_1", "_h1", "10.1", "1",
+                           "fe80::1%eth0", "caf\xc3\xa9", "h1=x", "h1~", "h1%x", "h1#2", "../h1"}) {
+    const Plan plan = PlanCommandLine(Job(name));
+    EXPECT_EQ(plan.hosts[0].ssh, name);
+    EXPECT_EQ(plan.hosts[0].address, name);
+    EXPECT_FALSE(plan.hosts[0].local) << name;
+  }
+}
+
+TEST(CommandLine, TakesAUriOfSsh) {
+  const Plan plan = PlanCommandLine(Job("ssh://me@gpu1:2200,ssh://gpu2/,ssh://[fd00::7]:22:2"));
+  std::vector<std::string> logins;
+  for (const HostPlan& host : plan.hosts) {
+    logins.push_back(fmt::format("{}@{}:{}", host.ssh_user, host.ssh, host.ssh_port.value_or(0)));
+  }
+  EXPECT_THAT(logins, ElementsAre("me@gpu1:2200", "@gpu2:0", "@fd00::7:22", "@fd00::7:22"));
+  EXPECT_THAT(ReportOf(Job("ssh://gpu1:x")), HasSubstr("'x' is not SSH's port from 1 to 65535"));
+  EXPECT_THAT(ReportOf(Job("ssh://gpu1:22:0")), HasSubstr("'0' is not a number of slots"));
 }
 
 TEST(CommandLine, APortWhereSlotsStandIsWarnedOf) {

@@ -1,4 +1,5 @@
 // Mistakes in cluster files: all of them in one run, each with its place.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -129,15 +130,22 @@ TEST_F(Mistakes, InHostsAreExplained) {
     return messages.size() == 1 ? messages.front() : testing::PrintToString(messages);
   };
   EXPECT_THAT(message("\"10.0.0.256\""), HasSubstr("'10.0.0.256' is neither"));
-  EXPECT_THAT(message("\"10.0.0\""), HasSubstr("neither"));
   EXPECT_THAT(message("\"gpu7:0\""), HasSubstr("'0' is not SSH's port from 1 to 65535"));
   EXPECT_THAT(message("\"gpu7:\""), HasSubstr("'' is not SSH's port"));
   EXPECT_THAT(message("\"[fd00::1]:x\""), HasSubstr("'x' is not SSH's port"));
   EXPECT_THAT(message("\"@gpu7\""), HasSubstr("'' is no user name"));
   EXPECT_THAT(message("\"-l@gpu7\""), HasSubstr("'-l' is no user name"));
   EXPECT_THAT(message("\"@b@gpu7\""), HasSubstr("'@b' is no user name"));
-  EXPECT_THAT(message("\"fe80::1%eth0\""), HasSubstr("zone"));
+  for (const char* bad : {"a;b", "a$b", "a|b", "a'b", "a*", "-a", "a b", "a:b:c", "%eth0::1"}) {
+    EXPECT_THAT(message(fmt::format("\"{}\"", bad)), HasSubstr("neither")) << bad;
+    EXPECT_THAT(message(fmt::format("{{ address = \"h1\", ssh = \"{}\" }}", bad)),
+                HasSubstr("no host for ssh"))
+        << bad;
+  }
+  EXPECT_THAT(message("\"10.1\", \"10.0.0.1\""), HasSubstr("10.0.0.1 is listed twice"));
+  EXPECT_THAT(message("\"ssh://h1:x\""), HasSubstr("'x' is not SSH's port"));
   EXPECT_THAT(message("\"0.0.0.0\""), HasSubstr("every address"));
+  EXPECT_THAT(message("\"0\""), HasSubstr("every address"));
   EXPECT_THAT(message("\"-oProxyCommand=x\""), HasSubstr("neither"));
   EXPECT_THAT(message("\"a b\""), HasSubstr("neither"));
   EXPECT_THAT(message("\"\""), HasSubstr("empty"));

@@ -22,7 +22,7 @@ std::vector<std::string> Read(std::string_view text) {
   std::vector<std::string> lines;
   for (const HostWords& words : ParseHostFile(text, "nodes", {}, problems)) {
     lines.push_back((words.user.empty() ? "" : words.user + "@") + words.host + ":" +
-                    std::to_string(words.number.value_or(-1)));
+                    std::to_string(words.slots.value_or(-1)));
   }
   if (problems.empty()) return lines;
   lines.clear();
@@ -39,6 +39,7 @@ TEST(HostFile, ReadsTheFormsOfOtherTools) {
               ElementsAre("n1:8", "n2:8"));
   EXPECT_THAT(Read("gpu[1-2] slots=2\n[fd00::7]:4\nlocalhost 3\n"),
               ElementsAre("gpu1:2", "gpu2:2", "fd00::7:4", "localhost:3"));
+  EXPECT_THAT(Read("prod/h1 slots=2\nssh://me@h2:2200 4\n"), ElementsAre("prod/h1:2", "me@h2:4"));
 }
 
 TEST(HostFile, NamesTheLineOfEachMistake) {
@@ -78,6 +79,13 @@ class HostFileOfAPlan : public testing::Test {
 
   const TemporaryFolder folder_;
 };
+
+TEST_F(HostFileOfAPlan, KeepsThePortOfAUri) {
+  ReplaceFile(folder_.path() / "nodes.txt", "ssh://me@gpu2:2200 slots=2\n[fd00::7]:4\n", 0600);
+  EXPECT_THAT(HostsOfFile(folder_.path() / "nodes.txt"),
+              ElementsAre("ssh://me@gpu2:2200:2", "[fd00::7]:4"));
+  EXPECT_EQ(Load("{ file = \"nodes.txt\" }").hosts[1].ssh_port, 2200);
+}
 
 TEST_F(HostFileOfAPlan, LiesBesideTheClusterFile) {
   ReplaceFile(folder_.path() / "nodes.txt", "gpu1 slots=2\nme@gpu2\n", 0600);
