@@ -81,15 +81,17 @@ bool IsOld(const SlotFolder& folder, fs::file_time_type oldest) {
          std::ranges::all_of(*tasks, [&](const auto& task) { return AreLogsOlder(task, oldest); });
 }
 
+bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
+
 // Looking through many work folders takes long, and so does an engine that hangs: a slot that stays is looked at again when
 // it seems a week older.
 bool HasToStay(const SlotFolder& folder, TimePoint deadline) {
   if (!HasResults(folder, deadline) && !WhatMayBeLeft(folder, deadline)) return false;
+  if (IsOver(deadline))
+    Log("{} stays: what it may hold was not looked at in time", folder.path().string());
   MarkUsed(folder.path());
   return true;
 }
-
-bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
 
 // Of a machine that lost power: a job's end takes with it what tasks are told (their environment), its secret and keys.
 bool KeepsSecrets(const SlotFolder& folder) {
@@ -162,11 +164,13 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline, const 
       if (!IsOld(folder, now - kKeepJobs)) continue;
       if (HasToStay(folder, deadline)) continue;
       RemoveSlotFolder(folder);
-      if (!fs::exists(slot, error)) removed.push_back(slot);
+      if (fs::exists(slot, error)) continue;
+      Log("removed {}: over for more than a week, without files of a task", slot.string());
+      removed.push_back(slot);
     }
   }
   RemoveOldAgents(base, now, deadline);
-  if (!IsOver(deadline)) RemoveOldSetUps(base, now - kKeepAgents);
+  if (!IsOver(deadline)) RemoveOldSetUps(base, now - kKeepAgents, deadline);
   if (!IsOver(deadline)) RemoveOldData(base, now - kKeepAgents);
   return removed;
 }

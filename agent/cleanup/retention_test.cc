@@ -9,16 +9,20 @@
 #include <ctime>
 #include <functional>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "agent/census/census.h"
 #include "agent/census/left_file.h"
 #include "agent/files/file_store.h"
+#include "agent/setup/set_up_folder.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/task_files.h"
 #include "agent/testing/child.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/testing/soon.h"
 #include "base/testing/temporary_folder.h"
 
@@ -400,6 +404,49 @@ TEST_F(RetentionTest, BeginsNothingAfterItsDeadline) {
   EXPECT_TRUE(fs::exists(old_one.info()));
   EXPECT_TRUE(fs::exists(agent));
   EXPECT_TRUE(IsRunning(ReadProcess(orphan.pid())->id));
+}
+
+class SetUpRetentionTest : public RetentionTest {
+ protected:
+  void SetUp() override {
+    const auto lock = set_up_.TryLock();
+    fs::create_directories(set_up_.Run("run"));
+    ReplaceFile(set_up_.Run("run") / "made", "", 0600);
+    set_up_.MarkDone("run", "job");
+    NotUsedForDays(15);
+  }
+  void NotUsedForDays(int days) const {
+    const auto time = fs::file_time_type::clock::now() - std::chrono::hours(24 * days);
+    for (const auto& entry : fs::directory_iterator(set_up_.path()))
+      fs::last_write_time(entry.path(), time);
+  }
+  // The text of the log.
+  [[nodiscard]] std::string Remove(TimePoint deadline) const {
+    std::string log;
+    SetLogSink([&](const std::string& line) { log += line; });
+    RemoveOldSetUps(base_, fs::file_time_type::clock::now() - std::chrono::hours(14 * 24),
+                    deadline);
+    SetLogSink({});
+    return log;
+  }
+
+  const SetUpFolder set_up_{base_, "0123456789abcdef"};
+};
+
+TEST_F(SetUpRetentionTest, LooksWithoutTheLockAndNoLongerThanItMay) {
+  const auto lock = set_up_.TryLock();
+  const std::string log = Remove(SystemClock().Now());
+  EXPECT_NE(log.find(set_up_.Run("run").string() + " stays"), std::string::npos) << log;
+}
+
+TEST_F(SetUpRetentionTest, WhatWasNotLookedAtIsLookedAtADayLater) {
+  EXPECT_NE(Remove(SystemClock().Now()), "");
+  EXPECT_EQ(Remove(Soon()), "");
+  EXPECT_TRUE(fs::exists(set_up_.Mark("run")));
+  fs::last_write_time(set_up_.Mark("run"),
+                      fs::last_write_time(set_up_.Mark("run")) - std::chrono::hours(25));
+  EXPECT_EQ(Remove(Soon()), "");
+  EXPECT_FALSE(fs::exists(set_up_.path()));
 }
 
 TEST_F(RetentionTest, RemovesAgentsThatWereNotStartedForTwoWeeks) {

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "job/layout.h"
 
 namespace tfdist::agent {
@@ -32,7 +33,7 @@ constexpr size_t kKeyDigits = 16;
 constexpr size_t kMostMarkBytes = 4096;
 constexpr std::string_view kDoneMark = ".done";
 constexpr std::string_view kMadeNote = ".made";
-constexpr std::chrono::seconds kLookLimit{10};
+constexpr std::chrono::hours kNextLook{24};
 
 bool IsSetUpKey(std::string_view text) {
   return text.size() == kKeyDigits &&
@@ -60,23 +61,43 @@ bool IsRun(const fs::path& path) {
          path.extension() != kMadeNote;
 }
 
-// The mark first: what is being removed is none that is done.
-void RemoveUnlessUsed(const SetUpFolder& folder, const std::string& run) {
+bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
+
+// One that stays is looked at again when it seems as old once more. A look that takes too long is not tried at every start
+// either, and leaves time for others.
+bool HasToStay(const SetUpFolder& folder, const std::string& run, fs::file_time_type oldest,
+               TimePoint deadline) {
+  const TimePoint now = SystemClock().Now();
+  const TimePoint enough = now + (deadline - now) / 2;
   const fs::path mark = folder.Mark(run);
-  if (FindNewIn(folder.Run(run), folder.Made(run), SystemClock().Now() + kLookLimit)) {
-    utimensat(AT_FDCWD, mark.c_str(), nullptr, 0);
-  } else {
-    unlink(mark.c_str());
-  }
+  if (!FindNewIn(folder.Run(run), folder.Made(run), enough)) return false;
+  if (!IsOver(enough)) return utimensat(AT_FDCWD, mark.c_str(), nullptr, 0), true;
+  std::error_code error;
+  fs::last_write_time(mark, oldest + kNextLook, error);
+  Log("{} stays: what tasks may have written into it was not looked at in time",
+      folder.Run(run).string());
+  return true;
 }
 
-// With the lock.
-void RemoveOldSetUpRuns(const SetUpFolder& folder, fs::file_time_type oldest) {
-  for (const fs::path& path : EntriesIn(folder.path())) {
-    if (path.extension() == kDoneMark && IsUnusedSince(path, oldest))
-      RemoveUnlessUsed(folder, path.stem().string());
+// Without the lock, for it may take long.
+std::vector<fs::path> MarksOfUnused(const SetUpFolder& folder, fs::file_time_type oldest,
+                                    TimePoint deadline) {
+  std::vector<fs::path> marks = EntriesIn(folder.path());
+  std::erase_if(marks, [&](const fs::path& path) {
+    return path.extension() != kDoneMark || !IsUnusedSince(path, oldest) ||
+           HasToStay(folder, path.stem().string(), oldest, deadline);
+  });
+  return marks;
+}
+
+// With the lock. A job may have begun to use one since that look. The mark first: what is being removed is none that is done.
+void RemoveOldSetUpRuns(const SetUpFolder& folder, const std::vector<fs::path>& marks,
+                        fs::file_time_type oldest, TimePoint deadline) {
+  for (const fs::path& mark : marks) {
+    if (IsUnusedSince(mark, oldest)) unlink(mark.c_str());
   }
   for (const fs::path& path : EntriesIn(folder.path())) {
+    if (IsOver(deadline)) return;
     if (!IsRun(path) || !IsUnusedSince(path, oldest)) continue;
     const std::string run = path.filename().string();
     std::error_code error;
@@ -176,14 +197,15 @@ std::optional<std::string> UseSetUp(const SetUpFolder& folder) {
   return newest;
 }
 
-void RemoveOldSetUps(const fs::path& base, fs::file_time_type oldest) {
+void RemoveOldSetUps(const fs::path& base, fs::file_time_type oldest, TimePoint deadline) {
   for (const fs::path& path : EntriesIn(base / layout::kSetUps)) {
     if (!IsSetUpFolder(path.filename().string()) || !IsUnusedSince(path / kLockFile, oldest))
       continue;
     const SetUpFolder folder(path);
+    const auto marks = MarksOfUnused(folder, oldest, deadline);
     const auto lock = folder.TryLock();
     if (!lock) continue;
-    RemoveOldSetUpRuns(folder, oldest);
+    RemoveOldSetUpRuns(folder, marks, oldest, deadline);
     if (EntriesIn(path).size() > 1) continue;
     unlink((path / kLockFile).c_str());
     rmdir(path.c_str());

@@ -64,8 +64,10 @@ class SetUpFolder {
 std::optional<std::string> UseSetUp(const SetUpFolder& folder);
 
 // Removes from `<base>/setup` what nobody has used since `oldest`, and what was left unfinished as long ago. What tasks have
-// written there keeps a set-up, which is looked at again when it seems as old once more.
-void RemoveOldSetUps(const std::filesystem::path& base, std::filesystem::file_time_type oldest);
+// written there keeps a set-up, which is looked at again when it seems as old once more. One that could not be looked at by
+// `deadline` stays too: the log names it, and it is looked at again a day later. What has not begun to be removed by then stays.
+void RemoveOldSetUps(const std::filesystem::path& base, std::filesystem::file_time_type oldest,
+                     TimePoint deadline);
 
 // All of it: first the marks, so that no job believes a part of it. nullopt: it is gone; else why it stays.
 std::optional<std::string> RemoveSetUp(const std::filesystem::path& path);

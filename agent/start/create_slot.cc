@@ -58,14 +58,10 @@ void MakeSlotFolder(const SlotFolder& folder) {
   MakePrivateFolder(folder.path());
 }
 
-void ListRemoved(const SlotFolder& folder, const std::vector<std::filesystem::path>& removed) {
-  if (removed.empty()) return;
+void BeginLog(const SlotFolder& folder, const std::string& lines) {
+  if (lines.empty()) return;
   const UniqueFd log = OpenFile(folder.log(), O_WRONLY | O_CREAT | O_APPEND);
-  SetLogSink([&](const std::string& line) { WriteAll(log.get(), line, folder.log().string()); });
-  for (const auto& path : removed) {
-    Log("removed {}: over for more than a week, without files of a task", path.string());
-  }
-  SetLogSink({});
+  WriteAll(log.get(), lines, folder.log().string());
 }
 
 UniqueFd Fill(const SlotFolder& folder, SlotInfo info, const std::filesystem::path& executable,
@@ -97,7 +93,7 @@ std::filesystem::path BaseOf(const std::filesystem::path& executable) {
 }
 
 UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
-                    const HostSettings& host, const std::vector<std::filesystem::path>& removed) {
+                    const HostSettings& host, const std::string& log) {
   Check(create);
   CheckRoomForDescriptors(protocol::kDescriptorsOfAnAgent, Phase::kStart);
   CheckRoomForThreads(kThreadsOfASlot, 0, Phase::kStart);
@@ -105,7 +101,7 @@ UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
                           layout::SlotPath(create.job, create.slot));
   MakeSlotFolder(folder);
   try {
-    ListRemoved(folder, removed);
+    BeginLog(folder, log);
     return Fill(folder, MakeInfo(create, executable), executable.path, host, create.port);
   } catch (...) {
     RemoveSlotFolder(folder);

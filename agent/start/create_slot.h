@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "agent/process/handover.h"
 #include "base/unique_fd.h"
@@ -20,9 +19,9 @@ struct AgentFile {
 // `<base>` of an executable `<base>/bin/...`. Throws Error(kStart).
 std::filesystem::path BaseOf(const std::filesystem::path& executable);
 
-// Returns a connection to the new slot's agent, in whose log `removed` is listed: what retention
-// has removed just before. All or nothing: what was made is removed again when it throws Error.
+// Returns a connection to the new slot's agent, whose log begins with the lines of `log`: what retention has said just
+// before. All or nothing: what was made is removed again when it throws Error.
 UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
-                    const HostSettings& host, const std::vector<std::filesystem::path>& removed);
+                    const HostSettings& host, const std::string& log);
 
 }  // namespace tfdist::agent

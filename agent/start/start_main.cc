@@ -140,12 +140,15 @@ int Serve(const std::filesystem::path& program) {
   }
   if (IsOfHouse(*message)) return ServeHouse(*message);
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.
+  std::string log;
+  SetLogSink([&](const std::string& line) { log += line; });
   const auto removed = KeepHouse(BaseOf(executable.path), SystemClock().Now() + kHouseLimit);
+  SetLogSink({});
   if (IsPeerGone()) return 1;
   if (!removed.empty()) WriteToStdout(Removed(removed));
   UniqueFd agent;
   try {
-    agent = CreateSlot(ReadCreate(*message), executable, host, removed);
+    agent = CreateSlot(ReadCreate(*message), executable, host, log);
   } catch (const Error& e) {
     WriteToStdout(protocol::ErrorMessage(message->id, e));
     return 1;
