@@ -8,6 +8,7 @@
 //   abort  {}     -> {}          the ports are free again, and nothing is left
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,6 +50,9 @@ struct Trouble {
   std::string why;
   std::string remedy;
 };
+
+// How long `hold` waits for another check of the account to let go of ports.
+inline constexpr std::chrono::milliseconds kOtherCheckLimit{2'000};
 
 // A port of the plan on its host.
 struct PortFact {

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "agent/check/port_claims.h"
@@ -25,6 +26,7 @@ using protocol::Trouble;
 constexpr std::string_view kCoordinator = "coordinator";
 // Whoever has a port on this very machine answers at once, if it is a check.
 constexpr std::chrono::seconds kNeighbourLimit{1};
+constexpr std::chrono::milliseconds kCheckPause{50};
 
 // What `look` complains of. A port that will be free in a minute is no trouble.
 template <typename Look>
@@ -39,13 +41,24 @@ std::optional<Trouble> TroubleOf(Look look) {
   return std::nullopt;
 }
 
+// Throws PortIsChecked where `look` fails at a port that a check has.
+template <typename Look>
+void OrIsChecked(int port, Look look) {
+  try {
+    look();
+  } catch (const Error& error) {
+    if (port == 0 || !IsPortPassing(port)) throw;
+    throw PortIsChecked(error.cause());
+  }
+}
+
 PortFact LookAtCoordinators(const Survey& survey) {
   PortFact fact{.port = survey.coordinator_port, .task = std::string(kCoordinator), .trouble = {}};
   fact.trouble = TroubleOf([&] {
     // The kernel gives a port that nobody else is after: this is about the address.
     (void)ListenForAgents(survey.coordinator, 0);
-    if (survey.coordinator_port != 0)
-      LookAtControlPort(survey.coordinator, survey.coordinator_port);
+    if (fact.port == 0) return;
+    OrIsChecked(fact.port, [&] { LookAtControlPort(survey.coordinator, fact.port); });
   });
   return fact;
 }
@@ -58,30 +71,31 @@ void AddConflicts(const Survey& survey, std::vector<PortFact>& facts) {
   }
 }
 
-void Take(const Survey& survey, PortFact& fact, HeldPorts& held) {
-  if (fact.task == kCoordinator) {
-    UniqueFd fd = ListenForAgents(survey.coordinator, survey.coordinator_port);
-    fact.port = LocalPort(fd.get());
-    return held.Add(std::move(fd), fact.port);
-  }
-  for (UniqueFd& fd : TakePort(fact.port, fact.task, survey.listen)) {
-    held.Add(std::move(fd), fact.port);
-  }
+std::vector<UniqueFd> Take(const Survey& survey, const PortFact& fact) {
+  if (fact.task != kCoordinator) return TakePort(fact.port, fact.task, survey.listen);
+  std::vector<UniqueFd> taken;
+  OrIsChecked(fact.port, [&] {
+    taken.push_back(ListenForAgents(survey.coordinator, survey.coordinator_port));
+  });
+  return taken;
 }
 
-// False: not now, without a trouble.
-bool Hold(const Survey& survey, PortFact& fact, HeldPorts& held) {
-  bool is_held = false;
+// Notes a trouble. True: a check has the port; perhaps this very one, for another slot here.
+bool IsChecked(const Survey& survey, PortFact& fact, HeldPorts& held) {
+  bool is_checked = false;
   fact.trouble = TroubleOf([&] {
     try {
-      Take(survey, fact, held);
-      is_held = true;
+      for (UniqueFd& fd : Take(survey, fact)) {
+        fact.port = LocalPort(fd.get());
+        held.Add(std::move(fd), fact.port);
+      }
+      fact.held = true;
     } catch (const PortIsChecked& checked) {
-      // Perhaps this very check, for another slot here (FindNeighbours).
+      is_checked = true;
       throw Error(Phase::kPorts, checked.cause(), "check again in a moment");
     }
   });
-  return is_held;
+  return is_checked;
 }
 
 // Which of the ports that are taken this very check has, for another slot on this machine. This
@@ -102,6 +116,18 @@ void FindNeighbours(const Handshake& handshake, const Survey& survey,
   }
 }
 
+// Until they have let go. Two checks may wait for each other, each on another host: what is still
+// not to be had is free, as far as a job is concerned, and is not dialed.
+void WaitForOtherChecks(const Survey& survey, std::vector<PortFact*> checked, HeldPorts& late) {
+  const TimePoint deadline = SystemClock().Now() + protocol::kOtherCheckLimit;
+  while (!checked.empty() && SystemClock().Now() < deadline) {
+    std::this_thread::sleep_for(kCheckPause);
+    std::erase_if(checked, [&](PortFact* fact) { return !IsChecked(survey, *fact, late); });
+  }
+  for (PortFact* fact : checked) fact->trouble.reset();
+  late.Serve();
+}
+
 }  // namespace
 
 std::vector<PortFact> LookAtPorts(const Survey& survey) {
@@ -119,13 +145,16 @@ std::vector<PortFact> LookAtPorts(const Survey& survey) {
   return facts;
 }
 
-void HoldPorts(const Survey& survey, const Handshake& handshake, HeldPorts& held,
+void HoldPorts(const Survey& survey, const Handshake& handshake, HeldPorts& held, HeldPorts& late,
                std::vector<PortFact>& facts) {
+  std::vector<PortFact*> checked;
   for (PortFact& fact : facts) {
-    if (!fact.trouble) fact.held = Hold(survey, fact, held);
+    if (!fact.trouble && IsChecked(survey, fact, held)) checked.push_back(&fact);
   }
   held.Serve();
   FindNeighbours(handshake, survey, facts);
+  std::erase_if(checked, [](const PortFact* fact) { return fact->held_by >= 0; });
+  WaitForOtherChecks(survey, std::move(checked), late);
 }
 
 }  // namespace tfdist::agent

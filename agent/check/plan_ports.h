@@ -13,8 +13,9 @@ namespace tfdist::agent {
 // it. Two exceptions: ports below 1024, which not every account may have, and hosts whose /proc shows no sockets.
 std::vector<protocol::PortFact> LookAtPorts(const protocol::Survey& survey);
 
-// Takes those that are free into `held`, which serves from then on, and says in `facts` which could not be had.
+// Takes those that are free into `held`, which serves from then on, and says in `facts` which could not be had. A port that
+// another check of this account has is no trouble: it is waited for (kOtherCheckLimit), and served by `late`.
 void HoldPorts(const protocol::Survey& survey, const Handshake& handshake, HeldPorts& held,
-               std::vector<protocol::PortFact>& facts);
+               HeldPorts& late, std::vector<protocol::PortFact>& facts);
 
 }  // namespace tfdist::agent

@@ -16,6 +16,7 @@
 #include "agent/session/local_agent.h"
 #include "agent/slot/description.h"
 #include "agent/slot/slot_folder.h"
+#include "agent/tasks/port_check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "job/layout.h"
@@ -96,10 +97,7 @@ PortConflict MakeConflict(int port, const std::string& task, const std::string& 
   return {port,
           {fmt::format("port {} of {} is that of {} of job {}, which is on this host", port, task,
                        other_task, other_job),
-           fmt::format("choose other ports: --set cluster.ports=auto, or `ports` (`more_ports`) in "
-                       "the cluster file; or "
-                       "end that job: tfdist down {}",
-                       other_job)}};
+           RemedyForPortOfJob(other_job)}};
 }
 
 std::vector<PortConflict> ConflictsWith(const fs::path& slot,

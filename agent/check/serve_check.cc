@@ -1,11 +1,14 @@
 #include "agent/check/serve_check.h"
 
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -37,24 +40,53 @@ TimePoint In(int64_t limit_ms) {
   return SystemClock().Now() + std::min(milliseconds(limit_ms), kLongestLimit);
 }
 
-// The agent that was brought for the check alone, with the folders that held nothing else. Whoever
-// has used it since needs it.
+// No use has this time: a check that had brought the agent has left it to another one, which still ran.
+constexpr std::chrono::seconds kLeftToAnother{1};
+
+// The agent, with the folders that held nothing else: where only checks have used it since one of them brought it, the last of
+// them removes it.
 class BroughtAgent {
  public:
-  BroughtAgent(fs::path executable, fs::path base)
-      : executable_(std::move(executable)), base_(std::move(base)), used_(LastUse()) {}
+  // `in_use`: the agent's file, locked as start_main has it.
+  BroughtAgent(fs::path executable, fs::path base, int in_use, bool is_brought)
+      : executable_(std::move(executable)), base_(std::move(base)), in_use_(in_use) {
+    if (is_brought) NoteUse();
+  }
   BroughtAgent(const BroughtAgent&) = delete;
   BroughtAgent& operator=(const BroughtAgent&) = delete;
   ~BroughtAgent() {
-    if (used_ && LastUse() == used_) Remove();
+    if (IsUsedByOthers()) {
+      if (!IsOurs()) return;
+      Leave();
+      if (IsUsedByOthers()) return;  // they will see it
+    }
+    if (IsOurs()) Remove();
   }
+  // Whoever uses it later needs it.
   void NoteUse() { used_ = LastUse(); }
+  [[nodiscard]] bool is_brought() const { return used_.has_value(); }
 
  private:
-  [[nodiscard]] std::optional<fs::file_time_type> LastUse() const {
-    std::error_code error;
-    const auto time = fs::last_write_time(executable_, error);
-    return error ? std::nullopt : std::optional(time);
+  [[nodiscard]] std::optional<int64_t> LastUse() const {
+    struct stat file {};
+    struct stat named {};
+    const bool is_there = fstat(in_use_, &file) == 0 && stat(executable_.c_str(), &named) == 0 &&
+                          file.st_ino == named.st_ino;
+    if (!is_there) return std::nullopt;
+    return int64_t{file.st_mtim.tv_sec} * 1'000'000'000 + file.st_mtim.tv_nsec;
+  }
+  [[nodiscard]] bool IsOurs() const {
+    const auto last = LastUse();
+    return last && (last == used_ || *last == std::chrono::nanoseconds(kLeftToAnother).count());
+  }
+  // Gives up the lock that this process has. A file system without locks: nobody is seen.
+  [[nodiscard]] bool IsUsedByOthers() const {
+    return flock(in_use_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  }
+  void Leave() const {
+    const timespec left{.tv_sec = kLeftToAnother.count(), .tv_nsec = 0};
+    const std::array<timespec, 2> both = {left, left};
+    (void)futimens(in_use_, both.data());
   }
   // rmdir(2) takes empty folders alone.
   void Remove() const {
@@ -66,7 +98,8 @@ class BroughtAgent {
 
   fs::path executable_;
   fs::path base_;
-  std::optional<fs::file_time_type> used_;
+  int in_use_;
+  std::optional<int64_t> used_;  // none: this check has not brought it
 };
 
 KnownNames Known(const protocol::ResolvedNames& resolved) {
@@ -77,15 +110,15 @@ KnownNames Known(const protocol::ResolvedNames& resolved) {
 
 class Check {
  public:
-  Check(protocol::Survey survey, fs::path executable, fs::path base, NameLook why_taken)
+  Check(protocol::Survey survey, const fs::path& executable, int in_use, fs::path base,
+        NameLook why_taken)
       : survey_(std::move(survey)),
-        executable_(std::move(executable)),
         base_(std::move(base)),
         why_taken_(std::move(why_taken)),
+        agent_(executable, base_, in_use, survey_.brought),
         handshake_(survey_.key.value),
-        held_(handshake_, survey_.slot) {
-    if (survey_.brought) brought_.emplace(executable_, base_);
-  }
+        held_(handshake_, survey_.slot),
+        late_(handshake_, survey_.slot) {}
 
   Json Facts() {
     const auto facts = FindFacts(survey_, base_, why_taken_, In(survey_.limit_ms));
@@ -104,26 +137,25 @@ class Check {
 
  private:
   Json Hold() {
-    HoldPorts(survey_, handshake_, held_, ports_);
+    HoldPorts(survey_, handshake_, held_, late_, ports_);
     return protocol::Held{ports_};
   }
 
   Json Dial(const Message& request) {
     const auto reach = protocol::Body<protocol::Reach>(request);
     // All slots have started: a later use of the agent is somebody else's.
-    if (reach.brought && !brought_) brought_.emplace(executable_, base_);
-    if (brought_) brought_->NoteUse();
+    if (reach.brought || agent_.is_brought()) agent_.NoteUse();
     return protocol::Reached{FindUnreached(handshake_, reach.targets, names_, In(reach.limit_ms))};
   }
 
   protocol::Survey survey_;
-  fs::path executable_;
   fs::path base_;
   NameLook why_taken_;
-  std::optional<BroughtAgent> brought_;
+  BroughtAgent agent_;  // goes after the ports
   Handshake handshake_;
   std::vector<protocol::PortFact> ports_;
   HeldPorts held_;
+  HeldPorts late_;  // another check had them when this one began
   KnownNames names_;
 };
 
@@ -138,11 +170,11 @@ void Reply(const Message& request, Answer answer) {
 
 }  // namespace
 
-int ServeCheck(const Message& survey, const fs::path& executable, const fs::path& base,
+int ServeCheck(const Message& survey, const fs::path& executable, int in_use, const fs::path& base,
                const NameLook& why_taken) {
   RaiseDescriptorLimit();
-  auto check = std::make_unique<Check>(protocol::Body<protocol::Survey>(survey), executable, base,
-                                       why_taken);
+  auto check = std::make_unique<Check>(protocol::Body<protocol::Survey>(survey), executable, in_use,
+                                       base, why_taken);
   Reply(survey, [&] { return check->Facts(); });
   while (const auto request = ReadMessage(STDIN_FILENO, SystemClock().Now() + kIdleLimit)) {
     if (request->type == protocol::type::kAbort) {

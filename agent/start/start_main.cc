@@ -1,8 +1,11 @@
 #include "agent/start/start_main.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -23,6 +26,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "job/layout.h"
 #include "wire/host_check.h"
 #include "wire/house.h"
@@ -130,13 +134,18 @@ int Serve(const std::filesystem::path& program) {
   for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);  // errors of write(2)
   // Of what runs, whatever lies there by now: a damaged one is replaced when the command hears of its hash.
   const AgentFile executable{.path = program, .sha256 = HashFile(kThisProgram)};
+  // As long as this process is there, no check removes the file. One that is just doing so has it locked: the command hears no
+  // hello, and sends the agent again.
+  const UniqueFd in_use(open(executable.path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (flock(in_use.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) return 1;
   Settle(executable.path);
   FailPoint("start hello");
   WriteToStdout(Hello(executable));
   const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + kCreateLimit);
   if (!message) return 1;
   if (message->type == protocol::type::kSurvey) {
-    return ServeCheck(*message, executable.path, BaseOf(executable.path), WhyNameIsTaken);
+    return ServeCheck(*message, executable.path, in_use.get(), BaseOf(executable.path),
+                      WhyNameIsTaken);
   }
   if (IsOfHouse(*message)) return ServeHouse(*message);
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -31,8 +32,13 @@ using protocol::RefusalKind;
 
 // Another agent of this machine that looks at the same port has it for as long as a system call
 // takes.
-constexpr int kLooksAgain = 5;
+constexpr int kLooks = 6;
+// A process that is just taking the port or letting go of it shows in one table, and not in the
+// next. A socket that is bound and does not listen shows in none.
+constexpr int kMostLooks = 50;
 constexpr std::chrono::milliseconds kPause{20};
+constexpr std::string_view kOtherPorts =
+    "choose other ports: --set cluster.ports=auto, or `ports` (`more_ports`) in the cluster file";
 constexpr int kFirstForAll = 1024;  // ports below it are for privileged accounts
 
 // What to listen on for every address of the host. Two sockets, so that neither hides that the
@@ -80,72 +86,89 @@ std::string JobOf(const ProcessInfo& process) {
   return slot ? slot->job : "";
 }
 
-// `tfdist check` runs what is called after its content.
+// `tfdist check` runs what is called after its content. Another check may have removed the file
+// meanwhile, which shows in the name (proc_pid_exe(5)).
 bool IsCheck(const ProcessInfo& process) {
-  const std::filesystem::path program = ExecutableOf(process.id.pid);
-  return program.parent_path().filename() == layout::kAgents &&
-         IsSha256(program.filename().string());
+  constexpr std::string_view kDeleted = " (deleted)";
+  std::string program = ExecutableOf(process.id.pid).string();
+  if (program.ends_with(kDeleted)) program.resize(program.size() - kDeleted.size());
+  const std::filesystem::path path = program;
+  return path.parent_path().filename() == layout::kAgents && IsSha256(path.filename().string());
 }
 
+// Who has a port, as one look at the tables shows.
 struct PortHolder {
-  std::string words;  // " by pid 17 (python3)"
-  std::string remedy;
+  std::optional<ProcessInfo> owner;
+  std::vector<TcpSocket> listeners;
+
+  // Else it is somebody who comes or goes.
+  [[nodiscard]] bool is_known() const {
+    return owner || (!listeners.empty() && listeners[0].uid != geteuid());
+  }
 };
 
-PortHolder HolderOf(int port, const std::optional<ProcessInfo>& owner) {
-  constexpr std::string_view kElse =
-      "choose other ports: --set cluster.ports=auto, or `ports` (`more_ports`) in the cluster file";
-  if (owner) {
-    const std::string words = " by " + Describe(*owner);
-    const std::string job = JobOf(*owner);
-    if (job.empty()) return {words, fmt::format("end that process, or {}", kElse)};
-    return {fmt::format("{} of job {}", words, job),
-            fmt::format("wait for that job or end it (tfdist wait {0}, tfdist down {0}), or {1}",
-                        job, kElse)};
+PortHolder FindHolder(int port) { return {FindPortOwner(port), ListenersOn(port)}; }
+
+// `words`: " by pid 17 (python3)"
+[[noreturn]] void FailInUse(int port, const std::string& task, const std::string& words,
+                            const std::string& remedy) {
+  throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
+                fmt::format("port {} of {} is in use{}", port, task, words), remedy);
+}
+
+[[noreturn]] void FailInUse(int port, const std::string& task, const PortHolder& holder) {
+  if (!holder.owner && holder.listeners.empty()) {
+    FailInUse(port, task, "", std::string(kOtherPorts));
+  } else if (!holder.owner) {
+    FailInUse(port, task, fmt::format(" by a process of user id {}", holder.listeners[0].uid),
+              fmt::format("ask that user, or {}", kOtherPorts));
+  } else if (IsCheck(*holder.owner)) {
+    throw PortIsChecked(fmt::format("port {} of {} is held by a `tfdist check`", port, task));
   }
-  if (const auto listeners = ListenersOn(port); !listeners.empty()) {
-    return {fmt::format(" by a process of user id {}", listeners[0].uid),
-            fmt::format("ask that user, or {}", kElse)};
-  }
-  return {"", std::string(kElse)};
+  const std::string words = " by " + Describe(*holder.owner);
+  const std::string job = JobOf(*holder.owner);
+  if (job.empty())
+    FailInUse(port, task, words, fmt::format("end that process, or {}", kOtherPorts));
+  FailInUse(port, task, fmt::format("{} of job {}", words, job), RemedyForPortOfJob(job));
 }
 
 [[noreturn]] void Fail(int port, const std::string& task, int error_number) {
-  if (error_number != EADDRINUSE) {
-    throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
-                  WithErrno(fmt::format("port {} of {}", port, task), error_number),
-                  "choose other ports: --set cluster.ports=auto, or `ports` (`more_ports`) in the "
-                  "cluster file");
-  }
+  throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
+                WithErrno(fmt::format("port {} of {}", port, task), error_number),
+                std::string(kOtherPorts));
+}
+
+// Somebody has it. Throws where it is known who, or after so many looks.
+void LookForHolder(int port, const std::string& task, int looks) {
   if (IsLeftInTimeWait(port)) {
     throw PortWaits(
         fmt::format("port {} of {} is held by connections of a server that has ended "
                     "(TIME_WAIT)",
                     port, task));
   }
-  const auto owner = FindPortOwner(port);
-  if (owner && IsCheck(*owner)) {
-    throw PortIsChecked(fmt::format("port {} of {} is held by a `tfdist check`", port, task));
-  }
-  const PortHolder holder = HolderOf(port, owner);
-  throw Refusal(RefusalKind::kPortTaken, Phase::kPorts,
-                fmt::format("port {} of {} is in use{}", port, task, holder.words), holder.remedy);
+  const PortHolder holder = FindHolder(port);
+  if (holder.is_known() || looks >= kMostLooks) FailInUse(port, task, holder);
 }
 
 }  // namespace
+
+std::string RemedyForPortOfJob(const std::string& job) {
+  return fmt::format("wait for that job or end it (tfdist wait {0}, tfdist down {0}), or {1}", job,
+                     kOtherPorts);
+}
 
 std::vector<UniqueFd> TakePort(int port, const std::string& task, const std::string& address) {
   const std::string_view only = address;
   const auto addresses = address.empty() ? std::span<const std::string_view>(kEveryAddress)
                                          : std::span<const std::string_view>(&only, 1);
   std::vector<UniqueFd> taken;
-  int error = TryPort(port, addresses, taken);
-  for (int again = 0; error == EADDRINUSE && again < kLooksAgain; ++again) {
+  for (int looks = 1;; ++looks) {
+    const int error = TryPort(port, addresses, taken);
+    if (error == 0) return taken;
+    if (error != EADDRINUSE) Fail(port, task, error);
+    if (looks >= kLooks) LookForHolder(port, task, looks);
     std::this_thread::sleep_for(kPause);
-    error = TryPort(port, addresses, taken);
   }
-  if (error != 0) Fail(port, task, error);
-  return taken;
 }
 
 void CheckPort(int port, const std::string& task) { (void)TakePort(port, task); }
@@ -153,9 +176,17 @@ void CheckPort(int port, const std::string& task) { (void)TakePort(port, task); 
 void LookAtPort(int port, const std::string& task, const std::string& address) {
   if (port < kFirstForAll || !SocketsAreShown()) {
     (void)TakePort(port, task, address);
-  } else if (!ListenersOn(port, address).empty()) {
-    Fail(port, task, EADDRINUSE);
+    return;
   }
+  for (int looks = 1; !ListenersOn(port, address).empty(); ++looks) {
+    LookForHolder(port, task, looks);
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+bool IsPortPassing(int port) {
+  const PortHolder holder = FindHolder(port);
+  return holder.owner ? IsCheck(*holder.owner) : !holder.is_known();
 }
 
 bool IsPortOfJob(int port, const std::string& job) {

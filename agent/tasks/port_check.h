@@ -26,12 +26,19 @@ class PortIsChecked : public PortWaits {
 inline constexpr std::chrono::seconds kLongestTimeWait{65};
 
 // Takes the port on every address of this host, as a TensorFlow server will, and lets go of it.
-// Looks again for a tenth of a second: another agent may just be doing the same. Throws
+// Looks again for a tenth of a second: another agent may just be doing the same; for a second where it cannot be seen who
+// has it. Throws
 // Error(kPorts) that names port, task and, where it can be seen, the process that has it, and its job; PortWaits.
 void CheckPort(int port, const std::string& task);
 
 // The same, and binds nothing: a port on which somebody listens is not free, by /proc/net/tcp. `address` as TakePort has it.
 void LookAtPort(int port, const std::string& task, const std::string& address);
+
+// Whether a check of this account holds it, or whoever held it is just letting go of it.
+bool IsPortPassing(int port);
+
+// What to do about a port that is another job's, by its id.
+std::string RemedyForPortOfJob(const std::string& job);
 
 // Whether a process of that job listens on it.
 bool IsPortOfJob(int port, const std::string& job);

@@ -167,7 +167,8 @@ class Checkup {
 
   // As late and for as short as can be: whoever wants one of these ports meanwhile is refused.
   void Hold(size_t slot, AgentLink& link) {
-    TakePorts(slot, link.Ask<protocol::Held>(type::kHold, Json::object(), In(kAnswerLimit)).ports);
+    const auto limit = protocol::kOtherCheckLimit + kAnswerLimit;
+    TakePorts(slot, link.Ask<protocol::Held>(type::kHold, Json::object(), In(limit)).ports);
   }
 
   // Of the Python of its newest task, where the file asks for nothing of another one.

@@ -127,6 +127,14 @@ class FourHosts(Checked):
         self.assertTrue(list((hosts[0].home / ".cache/tfdist/bin").iterdir()))
 
 
+    def test_two_checks_at_once_are_no_strangers_to_each_other(self):
+        hosts = self.start_hosts(4)
+        file = self.write(hosts)
+        checks = [self.user.start("check", file) for _ in range(3)]
+        for check in checks:
+            self.assertEqual(check.wait(timeout=60 * PATIENCE), 0, check.out.read_text() + check.err.read_text())
+        self.assert_clean(hosts)
+
     def test_a_killed_check_leaves_nothing(self):
         hosts = self.start_hosts(2)
         hosts[1].drop(hosts[0], 2222)  # so that it waits for the answer

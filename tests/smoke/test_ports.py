@@ -50,7 +50,7 @@ gpus = 0
         job = self.user.status("one")["job"]
         refused = self.user.run("up", self.write("two", port, ["true"]))
         self.assertEqual(refused.code, 3, refused)
-        self.assertRegex(refused.err, rf"port {port} of worker:0 is in use by pid \d+ \(python3.*\) of job {job}\n")
+        self.assertIn(f"port {port} of worker:0 is that of worker:0 of job {job}, which is on this host\n", refused.err)
         self.assertIn(f"tfdist wait {job}, tfdist down {job}", refused.err)
         self.assertEqual(self.user.run("down", "one").code, 0)
 
