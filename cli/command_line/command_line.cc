@@ -269,8 +269,8 @@ void AddLogs(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<LogsArguments>();
   CLI::App* sub = app.add_subcommand("logs", "show output of tasks, live or past");
   AddWords(*sub, arguments->words, "[JOB] [TASK|@HOST...]",
-           "a job by name, id or cluster file (else the running job, or the newest), then "
-           "worker:0, worker:[0-3], a task type for all of its tasks, @gpu1, @gpu[1-4]");
+           "name, id or cluster file (default: the running job, else the newest); then worker:0, "
+           "worker:[0-3], a task type for all of its tasks, @gpu1, @gpu[1-4]");
   sub->add_flag("-f,--follow", arguments->follow, "go on with new output until the job is over");
   sub->add_option("-n,--tail", arguments->tail, "show only the last N lines of each task")
       ->check(kCount);
@@ -319,9 +319,8 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
       "exec", "run the command after -- on hosts, or where tasks run, in parallel");
   AddWords(
       *sub, arguments->words, "[JOB] [TASK|HOST...]",
-      "a job by name, id or cluster file (else the running job, or the newest), then hosts "
-      "(gpu1, gpu[1-4], @gpu1), or tasks (worker:0, or worker for all workers), in their "
-      "environment and folder; nothing: all hosts. For hosts of a cluster file no job is needed");
+      "name, id or cluster file (default: the running job, else the newest); then hosts (gpu1, "
+      "gpu[1-4], @gpu1) or tasks (worker:0, worker), in their folders; default: all hosts");
   sub->add_option("-H,--hosts", arguments->hosts, "on these hosts: gpu1,user@gpu2,gpu[3-6]")
       ->type_name("HOST,...");
   AddHostFile(*sub, arguments->hosts);
@@ -336,7 +335,8 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
                 "print exit code and output of each as JSON, when all have ended")
       ->excludes(gather);
   sub->footer(
-      "No shell reads the words after --. The command's stdin is empty; stdout and stderr come in "
+      "Hosts of a cluster file need no job. No shell reads the words after --. The command's stdin "
+      "is empty; stdout and stderr come in "
       "the order of writing. Processes that it leaves in the background are ended with it. Exit "
       "code: the highest of all; 3 if a host could not be reached; 128 and the signal's number; "
       "130 after Ctrl-C.");
@@ -441,8 +441,8 @@ void AddRestart(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<RestartArguments>();
   CLI::App* sub = app.add_subcommand("restart", "end tasks and start them again");
   AddWords(*sub, arguments->words, "[JOB] [TASK...]",
-           "a job by name, id or cluster file (else the running job), then tasks (worker:0, "
-           "worker:[0-3], worker, @gpu1); nothing: all tasks");
+           "name, id or cluster file (default: the running job); then tasks: worker:0, "
+           "worker:[0-3], worker, @gpu1 (default: all tasks)");
   sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   sub->footer(
       "A task whose rule in [restart] is \"gang\", a parameter server for example, takes all "
@@ -470,9 +470,9 @@ void AddPull(CLI::App& app, Command& command) {
                          "was interrupted");
   AddWords(
       *sub, arguments->words, "[JOB] [PATH|TASK|@HOST...]",
-      "a job by name, id or cluster file (else the running job, or the newest), then files and "
-      "folders below the folder in which tasks start, or patterns such as 'ckpt/*.bin' (default: "
-      "all that tasks have written), then tasks or hosts");
+      "name, id or cluster file (default: the running job, else the newest); then files, folders "
+      "or patterns such as 'ckpt/*.bin' below the tasks' start folder (default: all), tasks, "
+      "hosts");
   sub->add_option("--to", arguments->to, "into FOLDER/worker-0, ...; default: the job's id")
       ->transform(kLocalPath)
       ->type_name("FOLDER");
@@ -600,7 +600,7 @@ void AddSchema(CLI::App& app, Command& command) {
   auto of = std::make_shared<std::string>();
   CLI::App* sub =
       app.add_subcommand("schema", "print the JSON Schema of what commands print with --json");
-  sub->add_option("COMMAND", *of, "only for this command, for example status");
+  sub->add_option("COMMAND", *of, "the schema of this command's output: status");
   sub->callback([&command, of] { command = [of] { return SchemaCommand(*of); }; });
 }
 

@@ -1,7 +1,6 @@
-"""README's commands, run on test hosts: what README shows is what they print.
+"""README's commands, run on test hosts: what README shows is what they print (tests/support/shown.py).
 
-What differs from run to run is masked on both sides (job ids, times, pids, keys, speeds); a line `...` in README
-stands for any number of lines. When an output changes: python3 -B -m tests.smoke.test_readme --print, and copy.
+When an output changes: python3 -B -m tests.smoke.test_readme --print, and copy.
 """
 
 import re
@@ -13,68 +12,16 @@ import unittest
 from tests.hosts.hosts import check_possible
 from tests.smoke.test_check import Checked
 from tests.support import clusters
+from tests.support.shown import blocks, difference, shown_commands
 from tests.support.tfdist import ROOT, without_waiting
 from tests.support.waiting import wait_for
 
 README = (ROOT / "README.md").read_text()
 PRINT = "--print" in sys.argv
 
-MASKS = [
-    (re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}"), "ID"),
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
-    (re.compile(r"SHA256:[A-Za-z0-9+/]{43}"), "KEY"),
-    (re.compile(r"\b(?:127|10)\.\d+\.\d+\.(\d+)\b"), r"NET.\1"),
-    (re.compile(r"pid \d+"), "pid N"),
-    (re.compile(r"\d+ GiB"), "N GiB"),
-    (re.compile(r"[+-]\d\.\d{3} s\b"), "N s"),
-    (re.compile(r"\b\d+(\.\d+)?m?s\b"), "N s"),
-    (re.compile(r"step \d+, test accuracy \d\.\d+, loss \d+\.\d+, \d+ steps/s"), "step"),
-    (re.compile(r"^(\S+ +NET\.\d+ +)\d+( +1 +N s)"), r"\1PID\2"),  # of `status`
-    (re.compile(r"known_hosts line \d+"), "known_hosts line N"),
-    (re.compile(r"\]:\d+"), "]:PORT"),
-    (re.compile(r" +"), " "),
-]
-
-
-def masked(line):
-    for pattern, mask in MASKS:
-        line = pattern.sub(mask, line)
-    return line.rstrip()
-
-
-def blocks(language):
-    """README's fenced blocks of one language, "" for those without."""
-    return [text for kind, text in re.findall(r"(?ms)^```(\w*)\n(.*?)^```$", README) if kind == language]
-
-
-def shown_commands():
-    """What is behind `$ tfdist`, each with the lines below it."""
-    commands = {}
-    for block in blocks(""):
-        if not block.startswith("$ "):
-            continue
-        for line in block.splitlines():
-            if line.startswith("$ tfdist "):
-                words = line.removeprefix("$ tfdist ")
-                assert words not in commands, f"README shows `tfdist {words}` twice"
-                commands[words] = []
-            else:
-                commands[words].append(line)
-    return commands
-
-
-def is_shown(printed, shown):
-    """Whether the masked lines `printed` are those of `shown`, in which `...` is any number of lines."""
-    if not shown:
-        return not printed
-    if shown[0] == "...":
-        return any(is_shown(printed[skipped:], shown[1:]) for skipped in range(len(printed) + 1))
-    return bool(printed) and printed[0] == shown[0] and is_shown(printed[1:], shown[1:])
-
-
 def tables():
     """Those among the shown lines: the cells of each line, and the line."""
-    for lines in shown_commands().values():
+    for lines in shown_commands(README).values():
         rows = []
         for line in [*lines, ""]:
             cells = re.split(r" {2,}", line)
@@ -103,7 +50,7 @@ class Readme(Checked):
     @classmethod
     def setUpClass(cls):
         check_possible()
-        cls.commands = shown_commands()
+        cls.commands = shown_commands(README)
 
     @classmethod
     def tearDownClass(cls):
@@ -130,9 +77,8 @@ class Readme(Checked):
         if PRINT:
             print(f"$ tfdist {words}\n{text}", flush=True)
             return
-        shown = [masked(line) for line in self.commands[words]]
-        printed = [masked(line) for line in without_waiting(text).splitlines()]
-        self.assertTrue(is_shown(printed, shown), "\n".join(["README shows", *shown, "--- printed was", *printed]))
+        wrong = difference(without_waiting(text).splitlines(), self.commands[words])
+        self.assertFalse(wrong, wrong)
 
     def as_the_users(self, text):
         for hosts in getattr(self, "started", []):
@@ -162,7 +108,7 @@ config = "{hosts.ssh_config}"
 """)
 
     def test_render(self):
-        [file] = blocks("toml")
+        [file] = blocks(README, "toml")
         self.user.write("cluster.toml", file)
         self.assert_shown("render cluster.toml")
         self.assert_shown("render --env worker:1 cluster.toml")
@@ -175,7 +121,7 @@ config = "{hosts.ssh_config}"
             (host.home / "venv/bin/python").symlink_to("/usr/bin/python3")
         self.user.write("train/train.py", "import os\nprint(os.environ['RANK'])\nopen('model', 'w').close()\n")
         self.user.env["WANDB_API_KEY"] = "secret"
-        commands = [line for block in blocks("sh") for line in block.splitlines()]
+        commands = [line for block in blocks(README, "sh") for line in block.splitlines()]
         self.assertGreater(len(commands), 20)
         for line in commands:
             program, command, *words = shlex.split(line.replace("gpu", "h"))
