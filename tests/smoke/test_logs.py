@@ -94,6 +94,9 @@ class Logs(unittest.TestCase):
         third = self.user.run("logs", "--attempt", "3", "job", "worker:0")
         self.assertEqual((third.code, third.out), (2, ""), third)
         self.assertRegex(third.err, r"--attempt 3: job \S+ has begun 2 attempts\n")
+        several = self.user.run("logs", "--from", "0", "job")
+        self.assertEqual((several.code, several.out), (2, ""), several)
+        self.assertIn("--raw and --from go with one task\n", several.err)
         both = self.user.run("logs", "job", "worker:0")
         self.assertRegex(both.err, r"^tfdist: worker:0: attempt 2, run \d begins\n$")
 

@@ -101,6 +101,29 @@ class Pages(unittest.TestCase):
                 self.assertIn(anchor or "", [*headings, ""], f"{path}: {target}#{anchor}")
 
 
+class NamesOfTests(unittest.TestCase):
+    """docs/faults.md, docs/findings.md and others say which test shows what."""
+
+    def test_each_test_that_a_page_names_is_there(self):
+        sources = [path.read_text() for folder in ("tests", "agent", "base", "cli", "job", "runtime", "wire")
+                   for path in (ROOT / folder).rglob("*") if re.fullmatch(r"test_.*\.py|.*_test\.cc|.*_bench\.cc", path.name)]
+        known = {name for text in sources for name in re.findall(r"(?:def|class) (\w+)", text)}
+        known |= {path.stem for path in ROOT.glob("tests/**/*.py")}
+        suites = {}
+        for text in sources:
+            for suite, name in re.findall(r"TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", text):
+                suites.setdefault(suite, set()).add(name)
+        missing = []
+        for path in [path for path in ROOT.glob("docs/*.md") if path.stem != "json"]:
+            for code in re.findall(r"`([^`\n]+)`", path.read_text()):
+                for name in re.findall(r"\btest_\w+", code):
+                    missing += [] if name in known or code.endswith("...") else [f"{path.name}: {name}"]
+                if unit := re.fullmatch(r"(?:\w+/)*(\w+)\.([A-Z]\w+)", code):
+                    if code != "Suite.Name" and unit[2] not in suites.get(unit[1], set()):
+                        missing.append(f"{path.name}: {code}")
+        self.assertEqual(missing, [])
+
+
 class Examples(Checked):
     def run_as_shown(self, words):
         """What a user's terminal shows. Hosts are reached by -F, in the place of the user's own configuration; lines

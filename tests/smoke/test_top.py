@@ -6,6 +6,7 @@ import os
 import re
 import struct
 import termios
+import time
 import unittest
 
 from tests.smoke.test_json import DOCUMENT
@@ -84,6 +85,13 @@ esac
         self.assertEqual(terminal.wait(), 0)
         self.assertNotIn("\x1b", terminal.text)
         self.assertEqual(terminal.text.count("TASK "), 2)
+
+    def test_an_interval_without_a_unit_is_in_seconds(self):
+        self.start()
+        begin = time.monotonic()
+        top = self.user.run("top", "-n", "2", "--interval", "1")
+        self.assertEqual((top.code, top.out.count("TASK ")), (0, 2), top)
+        self.assertGreaterEqual(time.monotonic() - begin, 1)
 
     def test_a_shorter_interval_than_hosts_need_is_refused(self):
         refused = self.user.run("top", "--interval", "10ms")
