@@ -9,18 +9,21 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <initializer_list>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/size_text.h"
 #include "base/text.h"
 
 namespace tfdist {
 namespace {
 
 constexpr size_t kMostBytes = 1 << 20;
+constexpr long kLittleMemoryBytes = 512 << 20;  // Python with a framework takes more
 // Other slots of the job on this machine start at the same time, and look as this one does.
 constexpr std::chrono::seconds kLookAgainFor{1};
 constexpr std::chrono::milliseconds kPause{20};
@@ -40,11 +43,12 @@ std::optional<rlim_t> LimitOf(__rlimit_resource resource) {
 }
 
 // "12:pids:/a/b" or, of cgroups version 2, "0::/a/b": where that lies, by custom.
-std::filesystem::path CgroupIn(std::string_view line) {
+std::filesystem::path CgroupIn(std::string_view line, std::string_view controller) {
   (void)TakeUpTo(':', line);
   const std::string_view controllers = TakeUpTo(':', line);
-  if (!controllers.empty() && controllers != "pids") return {};
-  std::filesystem::path folder = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pids";
+  if (!controllers.empty() && controllers != controller) return {};
+  std::filesystem::path folder = "/sys/fs/cgroup";
+  if (!controllers.empty()) folder /= controller;
   return folder += std::string(line);
 }
 
@@ -55,15 +59,18 @@ std::optional<long> NumberIn(const std::filesystem::path& file) {
   return error == std::errc() ? std::optional(number) : std::nullopt;  // "max"
 }
 
-// The lowest of a cgroup and those above it.
-std::optional<long> CgroupLimit() {
+// The lowest of a cgroup and those above it; `files`: its names in both versions.
+std::optional<long> CgroupLimit(std::string_view controller,
+                                std::initializer_list<const char*> files) {
   std::optional<long> lowest;
   const std::string cgroups = TextOf("/proc/self/cgroup");
   for (std::string_view rest = cgroups; !rest.empty();) {
-    for (auto folder = CgroupIn(TakeUpTo('\n', rest)); folder.has_relative_path();
+    for (auto folder = CgroupIn(TakeUpTo('\n', rest), controller); folder.has_relative_path();
          folder = folder.parent_path()) {
-      const auto limit = NumberIn(folder / "pids.max");
-      if (limit && (!lowest || *limit < *lowest)) lowest = limit;
+      for (const char* const file : files) {
+        const auto limit = NumberIn(folder / file);
+        if (limit && (!lowest || *limit < *lowest)) lowest = limit;
+      }
     }
   }
   return lowest;
@@ -117,13 +124,40 @@ std::string ProcessLimits() {
   if (const auto limit = LimitOf(RLIMIT_NPROC)) {
     limits.push_back(fmt::format("ulimit -u is {}", *limit));
   }
-  if (const auto limit = CgroupLimit()) {
+  if (const auto limit = CgroupLimit("pids", {"pids.max"})) {
     limits.push_back(fmt::format("pids.max of its cgroup is {}", *limit));
   }
   if (const auto limit = LimitOf(RLIMIT_AS)) {
     limits.push_back(fmt::format("ulimit -v is {} KiB", *limit / 1024));
   }
   return fmt::format("{}", fmt::join(limits, ", "));
+}
+
+std::vector<std::pair<std::string, std::string>> LowLimitsOfTasks() {
+  std::vector<std::pair<std::string, std::string>> limits;
+  if (const auto seconds = LimitOf(RLIMIT_CPU)) {
+    limits.emplace_back(
+        fmt::format("a process may use {} s of CPU there (ulimit -t): the kernel ends a task that "
+                    "has used them",
+                    *seconds),
+        "have the limit raised (ulimit -t, cpu in limits.conf, LimitCPU of systemd)");
+  }
+  if (const auto bytes = LimitOf(RLIMIT_FSIZE)) {
+    limits.emplace_back(
+        fmt::format("a process may write files of at most {} there (ulimit -f): the kernel ends a "
+                    "task that writes a larger one, as a checkpoint",
+                    SizeText(*bytes)),
+        "have the limit raised (ulimit -f, fsize in limits.conf, LimitFSIZE of systemd)");
+  }
+  const auto memory = CgroupLimit("memory", {"memory.max", "memory.limit_in_bytes"});
+  if (memory && *memory < kLittleMemoryBytes) {
+    limits.emplace_back(
+        fmt::format("all of this login may have {} of memory (memory.max of its cgroup), tasks and "
+                    "tfdist together: the kernel ends one of them where they need more",
+                    SizeText(static_cast<uint64_t>(*memory))),
+        std::string(kMemoryLimitRemedy));
+  }
+  return limits;
 }
 
 std::string_view LimitRemedy(std::string_view words) {

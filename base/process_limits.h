@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -30,6 +32,10 @@ inline constexpr std::string_view kMemoryLimitRemedy =
 
 inline constexpr std::string_view kRoomRemedy =
     "make room there, or set remote_dir in [ssh] (--set ssh.remote_dir=FOLDER)";
+
+// Limits on what a task itself may use that may end it long after its start: CPU time, the size of files, and a memory cgroup too small
+// for most programs. Each as {why, remedy}.
+std::vector<std::pair<std::string, std::string>> LowLimitsOfTasks();
 
 // The remedy where the last words of a program on a host say that it could not have a process, a file, memory or room on a disk;
 // else empty.

@@ -158,6 +158,7 @@ void to_json(Json& json, const TaskExit& value) {
           {"permanent", value.permanent},
           {"lost_bytes", value.lost_bytes},
           {"out_of_memory", value.out_of_memory},
+          {"cpu_time_over", value.cpu_time_over},
           {"peak_bytes", value.peak_bytes},
           {"ended_ns", value.ended_ns}};
 }
@@ -170,6 +171,7 @@ void from_json(const Json& json, TaskExit& value) {
   json.at("lost_bytes").get_to(value.lost_bytes);
   // Of a job that an older tfdist has started.
   value.out_of_memory = json.value("out_of_memory", false);
+  value.cpu_time_over = json.value("cpu_time_over", false);
   value.peak_bytes = json.value("peak_bytes", uint64_t{0});
   value.ended_ns = json.value("ended_ns", int64_t{0});
 }

@@ -22,7 +22,8 @@ struct TaskExit {
   uint64_t lost_bytes = 0;  // of the run's output: its host's disk was full
   // The kernel killed it for want of memory.
   bool out_of_memory = false;
-  uint64_t peak_bytes = 0;  // memory of the largest of its processes; 0: not known
+  bool cpu_time_over = false;  // the kernel ended it, as it had used its limit (RLIMIT_CPU)
+  uint64_t peak_bytes = 0;     // memory of the largest of its processes; 0: not known
   // When: on its host's monotonic clock; in an event, on the clock of the events' times. 0: not
   // known.
   int64_t ended_ns = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstring>
 
 #include "base/named_enum.h"
@@ -30,11 +31,15 @@ bool HasSucceeded(const TaskState& task) {
 }
 
 std::string Describe(const TaskExit& exit) {
+  constexpr int kOfShells = 128;  // a shell says so of the command that it ran
   if (!exit.error.empty()) return exit.error;
   const char* name = exit.signal == 0 ? nullptr : sigabbrev_np(exit.signal);
   std::string how = exit.signal == 0 ? fmt::format("exit code {}", exit.code)
                                      : fmt::format("signal {} (SIG{})", exit.signal,
                                                    name == nullptr ? "?" : name);
+  if (exit.cpu_time_over) return "it has used its CPU time (ulimit -t): " + how;
+  if (exit.signal == SIGXFSZ || exit.code == kOfShells + SIGXFSZ)
+    return how + ": a file was larger than it may be (ulimit -f)";
   if (!exit.out_of_memory) return how;
   const std::string peak =
       exit.peak_bytes == 0 ? "" : fmt::format(" at {} MiB", exit.peak_bytes >> 20);

@@ -64,6 +64,7 @@ void to_json(Json& json, const HostFacts& value) {
           {"data", value.data},
           {"images", value.images},
           {"commands", value.commands},
+          {"limits", value.limits},
           {"gpus", value.gpus},
           {"gpu_trouble", value.gpu_trouble},
           {"networks", value.networks}};
@@ -84,6 +85,7 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("data").get_to(value.data);
   json.at("images").get_to(value.images);
   json.at("commands").get_to(value.commands);
+  json.at("limits").get_to(value.limits);
   json.at("gpus").get_to(value.gpus);
   json.at("gpu_trouble").get_to(value.gpu_trouble);
   json.at("networks").get_to(value.networks);

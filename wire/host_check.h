@@ -115,6 +115,7 @@ struct HostFacts {
   std::optional<Trouble> logout;        // why processes would be ended when their user logs out
   std::optional<Trouble> memory;        // why all of them would be, where one runs out of memory
   std::optional<Trouble> hidden;        // why processes of the account may not be seen
+  std::vector<Trouble> limits;          // of the account, that may end tasks long after their start
   std::optional<PythonFact> python;
   std::vector<NetworkFact> networks;
 };

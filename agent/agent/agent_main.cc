@@ -26,7 +26,8 @@ void Harden() {
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
-  for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);  // errors of write(2)
+  // Errors of write(2), and a limit after which the hard one is yet to come.
+  for (const int number : {SIGPIPE, SIGXFSZ, SIGXCPU}) std::signal(number, SIG_IGN);
 }
 
 }  // namespace

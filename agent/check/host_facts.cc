@@ -217,6 +217,8 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
   facts.logout = logout.get();
   facts.memory = memory.get();
   facts.hidden = FindHiddenProcesses();
+  for (auto& [why, remedy] : LowLimitsOfTasks())
+    facts.limits.push_back({std::move(why), std::move(remedy)});
   if (python.valid()) facts.python = python.get();
   HostGpus found = gpus.get();
   facts.gpus_refused = FindGpuTrouble(survey, found);

@@ -31,6 +31,8 @@ std::vector<protocol::Trouble> QuickLook(const std::filesystem::path& base, Time
   std::vector<protocol::Trouble> troubles;
   if (auto disk = FindDiskTrouble(base)) troubles.push_back(*std::move(disk));
   if (auto logout = FindLogoutTrouble(deadline)) troubles.push_back(*std::move(logout));
+  for (auto& [why, remedy] : LowLimitsOfTasks())
+    troubles.push_back({std::move(why), std::move(remedy)});
   for (auto& setting : FindForeignSettings()) troubles.push_back(std::move(setting));
   return troubles;
 }

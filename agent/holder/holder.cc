@@ -47,8 +47,8 @@ int HolderMain(const std::vector<std::string>& arguments) {
   if (arguments.size() != kOwnArguments + HostSettings::kArguments) {
     throw Error(Phase::kUsage, "a holder is started by its keeper, not by hand");
   }
-  // Blocked, some are ours to read and the others are errors of write(2).
-  Signals signals({SIGCHLD, SIGTERM, SIGUSR1, SIGQUIT, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ});
+  // Blocked, some are ours to read. Others are errors of write(2), or come until the hard limit of CPU time does.
+  Signals signals({SIGCHLD, SIGTERM, SIGUSR1, SIGQUIT, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ, SIGXCPU});
   EndWithKeeper(arguments[3]);
   fcntl(kHolderNotesFd, F_SETFD, FD_CLOEXEC);
   prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -30,6 +30,19 @@ constexpr milliseconds kLastPassDelay{1000};
 constexpr milliseconds kUnkillableAfter{10'000};
 constexpr milliseconds kIdle{3'600'000};
 
+// Of a zombie: its limit can be read yet, and the time that it has used without its children. At its hard limit the kernel sends
+// SIGKILL, also where the soft one is the same. Source: setrlimit(2), proc(5).
+bool HasUsedItsCpuTime(pid_t pid) {
+  rlimit limit{};
+  if (prlimit(pid, RLIMIT_CPU, nullptr, &limit) != 0 || limit.rlim_max == RLIM_INFINITY)
+    return false;
+  const auto ticks = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  const auto process = ReadProcess(pid);
+  // The kernel counts by its timer for the limit, and exactly for what it shows.
+  const uint64_t most = limit.rlim_max * ticks;
+  return process && process->cpu_ticks + ticks + most / 20 >= most;
+}
+
 }  // namespace
 
 HolderLoop::HolderLoop(const HolderOptions& options, const RunSpec& spec, Signals& signals)
@@ -124,17 +137,22 @@ void HolderLoop::OnExecKnown() {
 }
 
 void HolderLoop::Reap() {
-  int status = 0;
-  rusage usage{};
-  pid_t pid = 0;
-  while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-    if (pid == task_.pid) OnTaskEnd(status, usage);
+  while (true) {
+    siginfo_t ended{};
+    no_children_ = waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+    const pid_t pid = ended.si_pid;
+    if (pid == 0) return;
+    const bool is_task = pid == task_.pid;
+    const bool cpu_time_over = is_task && !container_ && HasUsedItsCpuTime(pid);
+    int status = 0;
+    rusage usage{};
+    wait4(pid, &status, 0, &usage);
+    if (is_task) OnTaskEnd(status, usage, cpu_time_over);
     if (container_) container_->OnChildEnd(pid, status);
   }
-  no_children_ = pid < 0 && errno == ECHILD;
 }
 
-void HolderLoop::OnTaskEnd(int status, const rusage& usage) {
+void HolderLoop::OnTaskEnd(int status, const rusage& usage, bool cpu_time_over) {
   task_ended_ = true;
   if (!exec_known_ && task_.exec.Read()) OnExecKnown();
   exit_ = {.by_us = signalled_, .error = task_.exec.failure()};
@@ -148,6 +166,8 @@ void HolderLoop::OnTaskEnd(int status, const rusage& usage) {
   // A shell says so of the command that it ran.
   const bool was_killed = exit_.signal == SIGKILL || exit_.code == 128 + SIGKILL;
   exit_.out_of_memory = was_killed && !signalled_ && memory_.HasKilled();
+  exit_.cpu_time_over = exit_.signal == SIGXCPU || exit_.code == 128 + SIGXCPU ||
+                        (exit_.signal == SIGKILL && !signalled_ && cpu_time_over);
   if (container_ && !signalled_) container_->AddTo(exit_);
   output_.MoveAll();  // what the task itself has written is in the log, or counted as lost
   WriteExit();

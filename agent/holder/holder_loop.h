@@ -48,7 +48,8 @@ class HolderLoop {
   void OnSignals();
   void OnTime();
   void Reap();
-  void OnTaskEnd(int status, const rusage& usage);
+  // `cpu_time_over`: as much as its hard limit lets it.
+  void OnTaskEnd(int status, const rusage& usage, bool cpu_time_over);
   void WriteExit();
   void WriteLaterLosses();
   void EndContainer();

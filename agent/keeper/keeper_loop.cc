@@ -53,7 +53,7 @@ std::string HowItEnded(int status) {
 KeeperLoop::KeeperLoop(Handover handover, KeeperResources resources)
     : handover_(std::move(handover)),
       resources_(std::move(resources)),
-      signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGQUIT, SIGUSR1, SIGXFSZ}),
+      signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGQUIT, SIGUSR1, SIGXFSZ, SIGXCPU}),
       restarts_(clock_.Now()) {}
 
 int KeeperLoop::Run() {

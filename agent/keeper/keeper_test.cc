@@ -71,6 +71,28 @@ TEST_F(KeeperTest, ALimitOnTheSizeOfFilesCostsTheLogAndNotTheKeeper) {
   EXPECT_EQ(WaitForDone("a:0").error, "");
 }
 
+// `ulimit -t`: the soft limit has come, and tells so each second.
+TEST_F(KeeperTest, ALimitOnCpuTimeEndsTheTaskAndNotTheKeeperOrTheHolder) {
+  StartKeeper();
+  StartRun("a:0", {"/bin/sh", "-c", "sleep 0.5; kill -XCPU $$"});
+  const RunPids pids = WaitForPids("a:0");
+  for (const pid_t pid : {keeper(), pids.holder.pid}) ASSERT_EQ(kill(pid, SIGXCPU), 0);
+  const protocol::TaskExit exit = WaitForDone("a:0");
+  EXPECT_EQ(exit.error, "");
+  EXPECT_EQ(exit.signal, SIGXCPU);
+}
+
+// One whose soft limit is the hard one gets SIGKILL.
+TEST_F(KeeperTest, ATaskThatTheKernelKillsForItsCpuTimeIsToldFromOneThatWasKilled) {
+  StartKeeper();
+  StartRun("a:0", {"/bin/sh", "-c", "ulimit -t 2; while :; do :; done"});
+  StartRun("a:1", {"/bin/sh", "-c", "ulimit -t 2; kill -KILL $$"});
+  const protocol::TaskExit exit = WaitForDone("a:0");
+  EXPECT_EQ(exit.signal, SIGKILL);
+  EXPECT_TRUE(exit.cpu_time_over);
+  EXPECT_FALSE(WaitForDone("a:1").cpu_time_over);
+}
+
 constexpr const char* kHolderKilled =
     "its holder was killed by signal 9; its last output may be lost, at most 192 KiB";
 

@@ -15,6 +15,7 @@ constexpr size_t kErrorLimitBytes = kExitRecordBytes - 256;
 constexpr uint64_t kByUs = 1;
 constexpr uint64_t kPermanent = 2;
 constexpr uint64_t kOutOfMemory = 4;
+constexpr uint64_t kCpuTimeOver = 8;
 
 uint64_t Unsigned(int64_t number) { return static_cast<uint64_t>(number); }
 int64_t Signed(uint64_t number) { return static_cast<int64_t>(number); }
@@ -80,7 +81,7 @@ std::string EncodeRunExit(const protocol::TaskExit& exit) {
   writer.Put(Unsigned(exit.code))
       .Put(Unsigned(exit.signal))
       .Put((exit.by_us ? kByUs : 0) | (exit.permanent ? kPermanent : 0) |
-           (exit.out_of_memory ? kOutOfMemory : 0));
+           (exit.out_of_memory ? kOutOfMemory : 0) | (exit.cpu_time_over ? kCpuTimeOver : 0));
   writer.Put(std::string_view(exit.error).substr(0, kErrorLimitBytes)).Put(exit.lost_bytes);
   writer.Put(exit.peak_bytes).Put(Unsigned(exit.ended_ns));
   std::string record = writer.Finish();
@@ -99,6 +100,7 @@ std::optional<protocol::TaskExit> DecodeRunExit(std::string record) {
   exit.permanent = (flags & kPermanent) != 0;
   exit.error = reader->Text();
   exit.out_of_memory = (flags & kOutOfMemory) != 0;
+  exit.cpu_time_over = (flags & kCpuTimeOver) != 0;
   exit.lost_bytes = reader->Number();
   exit.peak_bytes = reader->Number();
   exit.ended_ns = Signed(reader->Number());

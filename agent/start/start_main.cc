@@ -131,7 +131,8 @@ int Serve(const std::filesystem::path& program) {
   SetLogName("start");
   const HostSettings host = HostSettings::Capture();
   HostSettings::SetOurs();  // no core file shows the keys either
-  for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);  // errors of write(2)
+  // As in the agent.
+  for (const int number : {SIGPIPE, SIGXFSZ, SIGXCPU}) std::signal(number, SIG_IGN);
   // Of what runs, whatever lies there by now: a damaged one is replaced when the command hears of its hash.
   const AgentFile executable{.path = program, .sha256 = HashFile(kThisProgram)};
   // As long as this process is there, no check removes the file. One that is just doing so has it locked: the command hears no

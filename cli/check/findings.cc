@@ -88,6 +88,8 @@ class Findings {
     if (const auto& hidden = report.facts->hidden) {
       AddWarning(slot, "processes", hidden->why, hidden->remedy);
     }
+    for (const auto& trouble : report.facts->limits)
+      AddWarning(slot, "limits", trouble.why, trouble.remedy);
     LookAtDisk(slot, *report.facts);
     LookAtGpus(slot, *report.facts);
     LookAtPython(slot, *report.facts);

@@ -196,6 +196,33 @@ class LowLimits(OverSsh):
         self.assertIn("nothing was started", up.err)
         self.assert_nothing_left(hosts, seconds=5)
 
+    def test_a_limit_on_cpu_time_is_said_before_and_after(self):
+        spin = ("python3", "-c", "while True: pass")
+        for hard in (2, resource.RLIM_INFINITY):
+            with self.subTest(hard=hard):
+                hosts = self.start_hosts(1)
+                resource.prlimit(hosts[0].pid, resource.RLIMIT_CPU, (2, hard))
+                file = self.write(hosts, spin, layout="mirrored")
+                said = "a process may use 2 s of CPU there (ulimit -t)"
+                check = self.user.run("check", file)
+                self.assertIn(said, check.out + check.err)
+                up = self.user.run("up", file).expect(1)
+                self.assertIn(said, up.err)
+                self.assertIn("it has used its CPU time (ulimit -t): ", up.err)
+                self.assert_nothing_left(hosts, seconds=5)
+                hosts.stop()
+
+    def test_a_limit_on_the_size_of_files_is_said_before_and_after(self):
+        hosts = self.start_hosts(1)
+        resource.prlimit(hosts[0].pid, resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))
+        file = self.write(hosts, ("dd", "if=/dev/zero", "of=checkpoint", "bs=1M", "count=65"), layout="mirrored")
+        said = "a process may write files of at most 67 MB there (ulimit -f)"
+        check = self.user.run("check", file)
+        self.assertIn(said, check.out + check.err)
+        up = self.user.run("up", file).expect(1)
+        self.assertIn(said, up.err)
+        self.assertIn("signal 25 (SIGXFSZ): a file was larger than it may be (ulimit -f)", up.err)
+
     def make_group(self, name):
         """One of memory, which goes with the test."""
         group = pathlib.Path("/sys/fs/cgroup/memory", name)
@@ -231,6 +258,21 @@ class LowLimits(OverSsh):
         up = self.user.run("up", self.write(hosts, shell("true"), layout="mirrored"))
         self.assertEqual(up.code, 3, up)
         self.assertIn("nothing was started", up.err)
+        self.assert_nothing_left(hosts, seconds=5)
+        hosts.stop()
+
+    def test_a_cgroup_with_less_memory_than_programs_need_is_said(self):
+        group = self.make_group(f"tfdist-test-{os.getpid()}")
+        hosts = self.start_hosts(1)
+        (group / "memory.limit_in_bytes").write_text(str(128 << 20))
+        (group / "cgroup.procs").write_text(str(hosts[0].pid))
+        file = self.write(hosts, ("python3", "-c", "x = bytearray(300 << 20)"), layout="mirrored")
+        said = "all of this login may have 134 MB of memory (memory.max of its cgroup)"
+        check = self.user.run("check", file).expect(0)
+        self.assertIn(said, check.out + check.err)
+        up = self.user.run("up", file).expect(1)
+        self.assertIn(said, up.err)
+        self.assertIn("out of memory: the kernel killed it", up.err)
         self.assert_nothing_left(hosts, seconds=5)
         hosts.stop()
 
