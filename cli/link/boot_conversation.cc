@@ -83,6 +83,14 @@ void BootConversation::ThrowIfUnread(std::string_view nonce) const {
   if (end == std::string::npos) return;
   std::string_view answer = std::string_view(buffer_).substr(begin, end - begin);
   answer.remove_prefix(mark.size());
+  if (answer.starts_with("$")) {
+    // What we have sent, not what it prints. A terminal takes no long lines.
+    throw Error(Phase::kExec,
+                "a terminal stands between the connection and /bin/sh, and shows what is sent",
+                "let this account's commands run without one: look for script(1) and the like in "
+                "ForceCommand "
+                "of its sshd_config, in command= of its authorized_keys, and in its login shell");
+  }
   if (TakeUpTo(' ', answer) == "2") {
     throw Error(Phase::kExec,
                 "a start-up file of the account has read a part of what was sent to /bin/sh",

@@ -296,6 +296,8 @@ class ConfigurationsTest(Configured):
                 fails("Permission denied", key=str(other), remedy="ssh-copy-id"),
                 case(f"IdentityFile {other}"),
                 case(key=str(pem)),
+                fails("Permission denied", "RequiredRSASize 4096", key=str(self.hosts.keys["rsa"])),
+                fails("Permission denied", "RequiredRSASize 4096", key=str(pem)),
                 case(key=str(self.hosts.keys["ecdsa"])),
                 by_ssh("certified-cert.pub is a certificate", key=str(certified)),
                 by_ssh("is a certificate", f"CertificateFile {certified}-cert.pub"),

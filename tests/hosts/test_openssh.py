@@ -1,6 +1,7 @@
 """transport = "openssh": hosts that the user's ssh program reaches, against real sshd."""
 
 import base64
+import glob
 import os
 import pathlib
 import socket
@@ -390,9 +391,22 @@ class RemedyTest(unittest.TestCase):
             make_key(authority, "ed25519", "ca")
             subprocess.run(["ssh-keygen", "-q", "-s", authority, "-I", "host", "-h", "-n", hosts[0].address, key], check=True)
             hosts[0]._reload()
-            hosts.known_hosts.write_text("@cert-authority * " + authority.with_name("ca.pub").read_text())
-            self.assert_remedied(hosts, hosts.ssh_config, "host key")
-            self.assert_ssh_works(hosts.ssh_config)
+            for pattern in ("*", hosts[0].address):  # ssh looks for the name without its port, too
+                hosts.known_hosts.write_text(f"@cert-authority {pattern} " + authority.with_name("ca.pub").read_text())
+                self.assert_remedied(hosts, hosts.ssh_config, "host key")
+                self.assert_ssh_works(hosts.ssh_config)
+
+    def test_any_umask(self):
+        with Hosts(1) as hosts:
+            before = set(glob.glob("/tmp/tfdist-masters-*"))
+            umask = os.umask(0o777)
+            try:
+                result = probe(hosts.ssh_config, "boot/", "h1", transport="openssh")
+            finally:
+                os.umask(umask)
+            self.assertTrue(result["ok"], result)
+            left = {path for path in set(glob.glob("/tmp/tfdist-masters-*")) - before if os.stat(path).st_mode & 0o700 != 0o700}
+            self.assertEqual(left, set())
 
     def test_security_key(self):
         """Such a key is made up here: without the device nobody can log in with it."""

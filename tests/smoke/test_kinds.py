@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import unittest
+import unittest.mock
 
 from tests.hosts.hosts import Hosts, check_possible
 from tests.hosts.probe import client_config
@@ -107,6 +108,8 @@ KINDS = [
     Kind("ForceCommand that runs what was asked for", prepare=forced_command('exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"')),
     Kind("ForceCommand that runs something else", prepare=forced_command("echo only backups here"),
          exec="it printed: only backups here", up="a forced command (ForceCommand"),
+    Kind("ForceCommand that records the session", prepare=forced_command('exec script -qec "$SSH_ORIGINAL_COMMAND" /tmp/log'),
+         exec="a terminal stands between", up="script(1)"),
     Kind("a chroot without /proc", prepare=chroot_without_proc, up="there is no /proc here"),
     Kind("a home where no program can be run", prepare=home_without_programs, up="set remote_dir in [ssh]"),
     Kind("a read-only home", prepare=home_of_its_own("ro"), up="set remote_dir in [ssh]"),
@@ -147,6 +150,17 @@ class KindsTest(unittest.TestCase):
         with Hosts(5, max_startups="10:30:100") as hosts:
             config = client_config(hosts, "jump_config", "Host !h5 *", "ProxyJump h5", "Host *")
             self.check(Kind("jump host"), config, "h1", "h2", "h3", "h4")
+
+    def test_an_ssh_that_says_nothing_of_its_steps(self):
+        """As a script around ssh does that drops its stderr."""
+        hosts = self.start_hosts()
+        wrapper = hosts.folder / "bin/ssh"
+        wrapper.parent.mkdir()
+        wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} "$@" 2>/dev/null\n')
+        wrapper.chmod(0o755)
+        config = client_config(hosts, "by_ssh_config", "Compression yes")
+        with unittest.mock.patch.dict(os.environ, PATH=f"{wrapper.parent}:{os.environ['PATH']}"):
+            self.check(Kind("mute"), config)
 
     def test_a_home_that_keeps_files_for_as_long_as_they_are_open(self):
         """As NFS does; bindfs(1) can be had without a server."""

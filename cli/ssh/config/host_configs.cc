@@ -110,7 +110,9 @@ std::shared_ptr<HostConfigs::Kind> HostConfigs::KindOf(const Target& target) {
   std::string key;
   for (const std::string& part :
        {target.config.string(), target.user, target.port ? std::to_string(*target.port) : "",
-        target.identity_file, std::to_string(static_cast<int>(target.program)),
+        target.identity_file,
+        // ssh answers both others alike, and a Match exec may take its time.
+        std::string(target.program == Program::kLibrary ? "library" : ""),
         std::string(target.accept_new ? "accept-new" : ""),
         std::string(target.strict ? "strict" : "")}) {
     key.append(part).push_back('\0');

@@ -110,4 +110,20 @@ KeyOffers ArrangeOffers(const std::vector<AgentKey>& agent_keys,
   return arranger.Take();
 }
 
+void LeaveOutShortRsaKeys(KeyOffers& keys, int required_bits) {
+  constexpr int kUsualBits = 1024;  // ssh-keygen makes no shorter ones
+  for (const KeyOffer& offer : keys.offers) {
+    if (!offer.blob.empty() || required_bits <= kUsualBits || !keys.beyond.empty()) continue;
+    keys.beyond = fmt::format("{} may be an RSA key that RequiredRSASize excludes", offer.path);
+  }
+  std::erase_if(keys.offers, [&](const KeyOffer& offer) {
+    const size_t bits = RsaBits(offer.blob);
+    if (bits == 0 || bits >= static_cast<size_t>(required_bits)) return false;
+    keys.left_out.push_back(
+        fmt::format("{} (an RSA key of {} bits; RequiredRSASize of ssh's configuration is {})",
+                    offer.label, bits, required_bits));
+    return true;
+  });
+}
+
 }  // namespace tfdist::ssh

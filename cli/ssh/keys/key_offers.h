@@ -28,4 +28,7 @@ struct KeyOffers {
 KeyOffers ArrangeOffers(const std::vector<AgentKey>& agent_keys,
                         const std::vector<IdentityFile>& files, bool identities_only);
 
+// RequiredRSASize: ssh does not offer RSA keys with fewer bits. It leads to ssh where a file does not tell which key it has.
+void LeaveOutShortRsaKeys(KeyOffers& keys, int required_bits);
+
 }  // namespace tfdist::ssh

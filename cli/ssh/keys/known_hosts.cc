@@ -76,8 +76,10 @@ std::vector<std::string> KnownHosts::KnownTypes() const {
 }
 
 std::string KnownHosts::WhyBeyondLibrary() const {
-  const bool has_authority = std::ranges::any_of(
-      by_name_, [](const KnownKey& key) { return key.marker == Marker::kAuthority; });
+  const auto is_authority = [](const KnownKey& key) { return key.marker == Marker::kAuthority; };
+  // ssh looks for the name without its port, too.
+  const bool has_authority =
+      std::ranges::any_of(by_name_, is_authority) || std::ranges::any_of(by_host_, is_authority);
   return has_authority ? "known_hosts has a @cert-authority for it" : "";
 }
 

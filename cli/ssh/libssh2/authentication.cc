@@ -283,6 +283,7 @@ KeyOffers CollectKeys(const HostConfig& host, const Limits& limits, TimePoint& d
   }
   KeyOffers keys =
       ArrangeOffers(AgentKeysAt(host.agent_socket, limits, deadline), files, host.identities_only);
+  LeaveOutShortRsaKeys(keys, host.required_rsa_bits);
   if (const std::string path = Certificate(host); !path.empty() && keys.beyond.empty()) {
     keys.beyond = path + " is a certificate";
   }

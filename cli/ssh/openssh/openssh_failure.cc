@@ -310,6 +310,8 @@ std::string WithoutSteps(std::string_view said) {
   return words;
 }
 
+bool TellsSteps(std::string_view said) { return said.find(kDebug) != said.npos; }
+
 bool WasOpened(std::string_view said) { return Says(said, "master session id: "); }
 
 bool WasRefused(std::string_view said) { return Says(said, "Session open refused by peer"); }

@@ -36,6 +36,8 @@ std::string WithoutSteps(std::string_view said);
 // What the host has answered to the wish of an `ssh -v` for a session on a connection (ControlMaster); neither: nothing yet.
 bool WasOpened(std::string_view said);
 bool WasRefused(std::string_view said);
+// Whether there is anything that -v adds.
+bool TellsSteps(std::string_view said);
 
 // Whether ssh has asked its agent for a signature, and nothing has come of that yet.
 bool WaitsForAgent(std::string_view said);

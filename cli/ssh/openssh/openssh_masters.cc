@@ -129,6 +129,7 @@ class SocketFolder {
     for (int i = 0; i < kTries; ++i) {
       std::string name = fmt::format("{}/{}{}", kParent, kPrefix, kPattern);
       if (mkdtemp(name.data()) == nullptr) break;
+      chmod(name.c_str(), 0700);  // whatever the umask is
       auto lock = LockFolder(name);
       if (!lock) continue;
       path_ = name;

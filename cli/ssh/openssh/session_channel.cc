@@ -13,21 +13,27 @@
 namespace tfdist::ssh {
 namespace {
 
+// With -v the first words come before ssh reads its configuration.
+constexpr std::chrono::seconds kMute{4};
+
 // An ssh that uses a connection, with -v: so it tells what the host answers to its wish for a session.
 class SessionChannel : public cli::ByteChannel {
  public:
   explicit SessionChannel(std::unique_ptr<cli::ByteChannel> ssh) : ssh_(std::move(ssh)) {}
 
-  // Waits for that answer. False: the host opens no session. An ssh that does not tell of it is taken at its word at `deadline`.
-  bool IsOpened(TimePoint deadline) {
+  // Waits for that answer. False: the host opens no session. An ssh that does not tell of it is taken at its word: at `deadline`, and at
+  // `mute_until` where it has told of nothing, as one that somebody has put around ssh, and that keeps these words.
+  bool IsOpened(TimePoint mute_until, TimePoint deadline) {
     while (true) {
       const ReadResult result = ssh_->Read(first_, TimePoint::min());
-      if (WasRefused(ssh_->Stderr())) return false;
-      if (result != ReadResult::kTimeout || WasOpened(ssh_->Stderr())) return true;
+      const std::string said = ssh_->Stderr();
+      if (WasRefused(said)) return false;
+      if (result != ReadResult::kTimeout || WasOpened(said)) return true;
+      const TimePoint end = TellsSteps(said) ? deadline : std::min(mute_until, deadline);
       const TimePoint now = SystemClock().Now();
-      if (now >= deadline) return true;
+      if (now >= end) return true;
       pollfd waited{ssh_->PollFd(), POLLIN, 0};
-      poll(&waited, 1, PollTimeout(now, deadline));
+      poll(&waited, 1, PollTimeout(now, end));
     }
   }
 
@@ -62,7 +68,8 @@ std::unique_ptr<cli::ByteChannel> OpenSessionChannel(const Target& target, TimeP
     if (target.on_step) target.on_step("shell");
     auto channel = std::make_unique<SessionChannel>(
         cli::OpenChildChannel(ThroughMaster(place.socket, target, {"-v"}, "/bin/sh"), place.held));
-    if (channel->IsOpened(Within(target.limits.exec, deadline))) return channel;
+    if (channel->IsOpened(SystemClock().Now() + kMute, Within(target.limits.exec, deadline)))
+      return channel;
     place = PlaceInsteadOf(place, target, deadline);
   }
 }
