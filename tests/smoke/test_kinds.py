@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import unittest
-import unittest.mock
 
 from tests.hosts.hosts import Hosts, check_possible
 from tests.hosts.probe import client_config
@@ -159,8 +158,8 @@ class KindsTest(unittest.TestCase):
         wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} "$@" 2>/dev/null\n')
         wrapper.chmod(0o755)
         config = client_config(hosts, "by_ssh_config", "Compression yes")
-        with unittest.mock.patch.dict(os.environ, PATH=f"{wrapper.parent}:{os.environ['PATH']}"):
-            self.check(Kind("mute"), config)
+        self.user.env["PATH"] = f"{wrapper.parent}:{os.environ['PATH']}"
+        self.check(Kind("mute"), config)
 
     def test_a_home_that_keeps_files_for_as_long_as_they_are_open(self):
         """As NFS does; bindfs(1) can be had without a server."""
