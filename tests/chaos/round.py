@@ -11,7 +11,7 @@ import threading
 import time
 
 from tests.chaos import promises, task
-from tests.chaos.nemeses import NEMESES, Effects, Nemesis
+from tests.chaos.nemeses import BY_NAME, NEMESES, Effects, Nemesis
 from tests.chaos.world import SLOTS
 from tests.support import processes
 from tests.support.clusters import toml_list
@@ -21,6 +21,7 @@ TASKS = {0: ("ps:0", "master:0"), 1: ("ps:1", "worker:0"), 2: ("ps:2", "worker:1
 END = 90  # seconds for a job to end once nothing is in its way
 SECONDS_A_STRIKE = 6  # of a long job
 LOGGED_BYTES_A_LINE = 128  # at most: its text, and its record in the index
+ENDED_EARLY = 0.35  # of the rounds have a `down` beside what strikes them
 DEPLOYING = 0.4  # seconds that `up` takes to bring the hosts up
 
 
@@ -59,6 +60,8 @@ class Round:
         known = [nemesis for nemesis in NEMESES if not only or nemesis.name in only]
         count = chance.choices((0, 1, 2, 3), (1, 10, 5, 2))[0] if not self.life else int(self.life / SECONDS_A_STRIKE)
         drawn = chance.choices(known, [nemesis.weight for nemesis in known], k=count)
+        if not self.life and BY_NAME["down"] in known and chance.random() < ENDED_EARLY:
+            drawn[2:] = [BY_NAME["down"]]
         self.seconds = self.life or chance.uniform(0.5, 1.0)  # that a trainer lives
         self.fails_after = min(self.seconds / 2, 0.5)
         self.spare = chance.random() < 0.6
