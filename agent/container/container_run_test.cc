@@ -145,8 +145,9 @@ TEST(ContainerCommand, OfATrialRunsTheProgramAndGoesWithIt) {
 TEST(ContainerEngines, AreRememberedAsTheyWereFound) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("tfdist-engines-" + std::to_string(getpid()));
-  const std::vector<Engine> engines = {{EngineKind::kDocker, "20.10.24+dfsg1", false, false},
-                                       {EngineKind::kPodman, "4.3.1", true, true}};
+  const std::vector<Engine> engines = {
+      {EngineKind::kDocker, "20.10.24+dfsg1", false, false, "7TRN:IPZB"},
+      {EngineKind::kPodman, "4.3.1", true, true, "/home/a b/storage"}};
   RememberEngines(file, engines);
   EXPECT_EQ(RememberedEngines(file), engines);
   ReplaceFile(file, "dock", 0600);

@@ -171,6 +171,7 @@ void EndContainers(const std::vector<Engine>& engines, const std::string& job, i
                    TimePoint deadline, protocol::Census& census) {
   for (const Engine& engine : engines) {
     try {
+      CheckIsSame(engine, ForAnAnswer(deadline));
       for (const FoundContainer& container : ContainersOf(engine.kind, job, slot, deadline)) {
         EndFound(engine.kind, container, deadline, census);
       }
@@ -187,6 +188,7 @@ std::optional<std::string> WhyContainersMayBeLeft(const std::vector<Engine>& eng
                                                   TimePoint deadline) {
   for (const Engine& engine : engines) {
     try {
+      CheckIsSame(engine, ForAnAnswer(deadline));
       const auto found = ContainersOf(engine.kind, job, slot, deadline);
       if (!found.empty()) return DescribeContainer(found.front()) + " of it is still there";
     } catch (const Error& error) {

@@ -29,12 +29,14 @@ class ContainersTest : public testing::Test {
   void Answer(const std::string& lists, const std::string& removes) {
     const std::string script =
         "#!/bin/sh\nname() { for last; do :; done; echo \"$last\"; }\n"
-        "case $1 in\nps) echo '" +
-        lists + "' ;;\nrm) cd " + folder_.path().string() + " && name \"$@\" >>removed; " +
-        removes + " ;;\nesac\n";
+        "case $1 in\ninfo) cat " +
+        folder_.path().string() + "/info ;;\nps) echo '" + lists + "' ;;\nrm) cd " +
+        folder_.path().string() + " && name \"$@\" >>removed; " + removes + " ;;\nesac\n";
     std::filesystem::permissions(folder_.Write("docker", script),
                                  std::filesystem::perms::owner_all);
   }
+  // Its identity.
+  void Info(const std::string& id) const { folder_.Write("info", "1 []\n" + id + "\n"); }
   // A name for each time that it was tried.
   [[nodiscard]] std::string Removed() const {
     return ReadFileIfExists(folder_.path() / "removed", 4096).value_or("");
@@ -69,6 +71,23 @@ TEST_F(ContainersTest, LabelsWithoutTheNameMakeNoContainerTheJobs) {
   protocol::Census census;
   EndContainers(kDocker, "j", 0, Soon(), census);
   EXPECT_EQ(Removed(), "tfdist-j-h0-a-0\n");
+}
+
+TEST_F(ContainersTest, AnotherEngineDoesNotTellOfContainersThatItHasNot) {
+  const std::vector<Engine> known = {{EngineKind::kDocker, "1", false, false, "7TRN"}};
+  Answer("", "");
+  const auto unknown = [&] {
+    protocol::Census census;
+    EndContainers(known, "j", 0, Soon(), census);
+    const auto why = WhyContainersMayBeLeft(known, "j", 0, Soon());
+    EXPECT_EQ(census.unknown.empty(), !why);
+    return census.unknown.empty() ? "" : census.unknown.front();
+  };
+  Info("7TRN");
+  EXPECT_EQ(unknown(), "");
+  Info("IPZB");
+  EXPECT_NE(unknown().find("they are in 7TRN, and its client asks IPZB now"), std::string::npos)
+      << unknown();
 }
 
 TEST_F(ContainersTest, OneOfThatNameWithoutTheLabelsStays) {

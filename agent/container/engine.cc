@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -24,10 +25,11 @@ constexpr const char* kWithoutCookie = "--unset=TFDIST_COOKIE";
 std::vector<std::string> QuestionFor(EngineKind kind) {
   return kind == EngineKind::kDocker
              ? std::vector<std::string>{"info", "--format",
-                                        "{{.ServerVersion}} {{.SecurityOptions}}"}
+                                        "{{.ServerVersion}} {{.SecurityOptions}}\n{{.ID}} at "
+                                        "{{.DockerRootDir}}"}
              : std::vector<std::string>{"info", "--format",
                                         "{{.Version.Version}} {{.Host.Security.Rootless}} "
-                                        "{{.Host.OCIRuntime.Name}}"};
+                                        "{{.Host.OCIRuntime.Name}}\n{{.Store.GraphRoot}}"};
 }
 
 std::string RemedyFor(EngineKind kind, std::string_view words) {
@@ -45,14 +47,18 @@ struct EngineAnswer {
   std::string why_not;
 };
 
-// "20.10.24 [name=seccomp,profile=default name=rootless]", "4.3.1 true crun"
+// "20.10.24 [name=seccomp,profile=default name=rootless]", "4.3.1 true crun", and its identity on a second line.
 EngineAnswer AskFor(EngineKind kind, TimePoint deadline) {
   const ProgramResult result = AskEngine(kind, QuestionFor(kind), deadline);
-  std::string_view line = result.output;
+  std::string_view rest = result.output;
+  std::string_view line = TakeUpTo('\n', rest);
+  const std::string identity(TakeUpTo('\n', rest));
   const std::string version(TakeWord(line));
   if (result.exit_code != 0 || version.empty()) return {{}, WordsOf(result)};
   const std::string_view sign = kind == EngineKind::kDocker ? "name=rootless" : "true";
-  return {Engine{kind, version, line.find(sign) != line.npos, line.find("crun") != line.npos}, {}};
+  return {
+      Engine{kind, version, line.find(sign) != line.npos, line.find("crun") != line.npos, identity},
+      {}};
 }
 
 }  // namespace
@@ -109,6 +115,17 @@ Engine FindEngine(EngineKind wanted, TimePoint deadline) {
   throw Error(Phase::kCommand, fmt::format("no container engine answers ({})", why), remedy);
 }
 
+void CheckIsSame(const Engine& engine, TimePoint deadline) {
+  if (engine.identity.empty()) return;
+  const auto [now, why_not] = AskFor(engine.kind, deadline);
+  if (!now) throw Error(Phase::kRun, why_not);
+  if (now->identity == engine.identity) return;
+  throw Error(Phase::kRun,
+              fmt::format("they are in {}, and its client asks {} now ({}, a context)",
+                          engine.identity, now->identity,
+                          engine.kind == EngineKind::kDocker ? "DOCKER_HOST" : "CONTAINER_HOST"));
+}
+
 uint64_t FreeForImages(EngineKind kind, TimePoint deadline) {
   const bool is_docker = kind == EngineKind::kDocker;
   const ProgramResult result = AskEngine(
@@ -129,9 +146,9 @@ uint64_t FreeForImages(EngineKind kind, TimePoint deadline) {
 void RememberEngines(const std::filesystem::path& file, const std::vector<Engine>& engines) {
   std::string text;
   for (const Engine& engine : engines) {
-    text += fmt::format("{} {} {} {}\n", ProgramOf(engine.kind),
-                        engine.is_rootless ? "rootless" : "rootful",
-                        engine.keeps_groups ? "keeps-groups" : "drops-groups", engine.version);
+    text += fmt::format(
+        "{} {} {} {} {}\n", ProgramOf(engine.kind), engine.is_rootless ? "rootless" : "rootful",
+        engine.keeps_groups ? "keeps-groups" : "drops-groups", engine.version, engine.identity);
   }
   ReplaceFile(file, text, 0600);
 }
@@ -149,6 +166,8 @@ std::vector<Engine> RememberedEngines(const std::filesystem::path& file) {
     engine.is_rootless = TakeWord(line) == "rootless";
     engine.keeps_groups = TakeWord(line) == "keeps-groups";
     engine.version = TakeWord(line);
+    line.remove_prefix(std::min<size_t>(line.size(), 1));
+    engine.identity = line;
     engines.push_back(std::move(engine));
   }
   return engines;

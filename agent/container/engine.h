@@ -20,6 +20,8 @@ struct Engine {
   bool is_rootless = false;  // root in a container is this account on the host
   // Its runtime can leave the account's groups to a container that knows no number of them: crun.
   bool keeps_groups = false;
+  // Where it keeps its containers, and docker's own id; empty: not known.
+  std::string identity = {};
 
   bool operator==(const Engine&) const = default;
 };
@@ -38,6 +40,9 @@ std::vector<std::string> EngineCommand(protocol::EngineKind kind,
 // Makes that call.
 ProgramResult AskEngine(protocol::EngineKind kind, const std::vector<std::string>& arguments,
                         TimePoint deadline);
+// Throws Error(kRun) where the client asks another engine now, which knows nothing of this one's containers, or where it does
+// not answer.
+void CheckIsSame(const Engine& engine, TimePoint deadline);
 // Room where it keeps its images; 0: not known.
 uint64_t FreeForImages(protocol::EngineKind kind, TimePoint deadline);
 // The last line that it has said: what went wrong, without the engine's own prefix.

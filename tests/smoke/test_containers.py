@@ -375,6 +375,12 @@ class DeadEngine(unittest.TestCase):
             self.assertIn("docker does not tell whether containers of it are left: ", clean.out + clean.err)
             self.assertIn("as docker does not tell of them: ", user.run("down").expect(1).err)
             self.assertEqual(self.running(user), [])
+            engines.start_docker(fresh[0], name="other")  # as with another DOCKER_HOST, or context
+            self.assertRegex(user.run("down").expect(1).err, "as docker does not tell of them: they are in .*, and its client asks .* now")
+            engines.kill_docker(fresh[0])
+            engines.start_docker(fresh[0])
+            user.run("down").expect(0)
+            self.assertEqual(engines.containers(fresh[0]), [])
 
     def test_each_wait_for_an_engine_that_hangs_ends_and_names_it(self):
         with Hosts(1) as fresh, Tfdist("hanging") as user:

@@ -48,11 +48,11 @@ def prepare(host):
         os.chown(path, host.uid, host.uid)
 
 
-def start_docker(host, group=None):
-    """`group`: who may use it; the account may, unless another one is named."""
+def start_docker(host, group=None, name="docker"):
+    """`group`: who may use it; the account may, unless another one is named. One of another `name` has its own containers."""
     log = host.folder / "dockerd.log"
-    command = ["dockerd", "--iptables=false", "--bridge=none", "--storage-driver=vfs", "--data-root=/home/docker",
-               "--exec-root=/run/docker", "--pidfile=/run/docker.pid", "--host=unix:///run/docker.sock",
+    command = ["dockerd", "--iptables=false", "--bridge=none", "--storage-driver=vfs", f"--data-root=/home/{name}",
+               f"--exec-root=/run/{name}", f"--pidfile=/run/{name}.pid", "--host=unix:///run/docker.sock",
                f"--group={group or host.user}"]
     with open(log, "wb") as output:  # it ends with its host, and is nobody's child
         subprocess.run(["setsid", "--fork", "nsenter", f"--target={host.pid}", "--mount", "--pid", "--uts", "--ipc", *command],
