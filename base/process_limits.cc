@@ -147,7 +147,7 @@ std::vector<std::pair<std::string, std::string>> LowLimitsOfTasks() {
         fmt::format("a process may write files of at most {} there (ulimit -f): the kernel ends a "
                     "task that writes a larger one, as a checkpoint",
                     SizeText(*bytes)),
-        "have the limit raised (ulimit -f, fsize in limits.conf, LimitFSIZE of systemd)");
+        std::string(kFileSizeLimitRemedy));
   }
   const auto memory = CgroupLimit("memory", {"memory.max", "memory.limit_in_bytes"});
   if (memory && *memory < kLittleMemoryBytes) {
@@ -166,6 +166,7 @@ std::string_view LimitRemedy(std::string_view words) {
   };
   if (said("No space left on device", "quota exceeded")) return kRoomRemedy;
   if (said("Too many open files")) return kDescriptorLimitRemedy;
+  if (said("File too large", "File size limit exceeded")) return kFileSizeLimitRemedy;
   if (said("Cannot allocate memory", "ut of memory", "failed to map segment")) {
     return kMemoryLimitRemedy;
   }

@@ -30,6 +30,9 @@ inline constexpr std::string_view kMemoryLimitRemedy =
     "free memory there, or have the limit raised (ulimit -v, as in limits.conf, MemoryMax of "
     "systemd)";
 
+inline constexpr std::string_view kFileSizeLimitRemedy =
+    "have the limit raised (ulimit -f, fsize in limits.conf, LimitFSIZE of systemd)";
+
 inline constexpr std::string_view kRoomRemedy =
     "make room there, or set remote_dir in [ssh] (--set ssh.remote_dir=FOLDER)";
 

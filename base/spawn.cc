@@ -7,6 +7,7 @@
 
 #include <cassert>
 #include <csignal>
+#include <cstdlib>
 
 namespace tfdist {
 namespace {
@@ -72,8 +73,10 @@ pid_t SpawnProgram(const std::vector<std::string>& argv, const SpawnStreams& str
   const int error_number = posix_spawnp(&pid, argv[0].c_str(), &parameters.actions,
                                         &parameters.attributes, Pointers(argv).data(), environ);
   if (error_number != 0) {
+    const char* const path = std::getenv("PATH");
     throw Error(phase, WithErrno(fmt::format("cannot run {}", argv[0]), error_number),
-                fmt::format("install {}", argv[0]));
+                fmt::format("install {}, or put its folder into PATH, which is {}", argv[0],
+                            path == nullptr ? "not set" : path));
   }
   return pid;
 }

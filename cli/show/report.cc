@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/process_limits.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/known_end.h"
 #include "cli/show/same_end.h"
@@ -119,7 +120,10 @@ std::string Span(int64_t nanoseconds) {
 
 void PrintError(const Error& error) {
   Say("tfdist: {}\n", error.what());
-  if (!error.remedy().empty()) Say("  try: {}\n", error.remedy());
+  // What an account may not have can fail anywhere.
+  const std::string_view remedy =
+      error.remedy().empty() ? LimitRemedy(error.cause()) : std::string_view(error.remedy());
+  if (!remedy.empty()) Say("  try: {}\n", remedy);
 }
 
 void PrintErrors(const std::vector<Error>& errors) {

@@ -104,6 +104,7 @@ KINDS = [
     Kind("a .bashrc that runs another shell on a terminal", {"bashrc": "case $- in *i*) exec zsh ;; esac\n"}),
     Kind("a .bashrc that runs another shell always", {"bashrc": "exec zsh\n"}, exec="instead of /bin/sh", up="instead of /bin/sh"),
     Kind("a .bashrc that leaves a process", {"bashrc": "setsid sleep 1000 </dev/null >/dev/null 2>&1 &\n"}),
+    Kind("a .bashrc that lets no file be written", {"bashrc": "ulimit -f 0\n"}, up="ulimit -f, fsize in limits.conf"),
     Kind("ForceCommand that runs what was asked for", prepare=forced_command('exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"')),
     Kind("ForceCommand that runs something else", prepare=forced_command("echo only backups here"),
          exec="it printed: only backups here", up="a forced command (ForceCommand"),
