@@ -60,7 +60,7 @@ std::optional<std::vector<fs::path>> Entries(const fs::path& folder) {
 
 namespace {
 
-// So is what is not there; what cannot be looked at is not.
+// A missing path counts as older. A path that cannot be looked at does not.
 bool IsOlder(const fs::path& path, fs::file_time_type than) {
   std::error_code error;
   const auto time = fs::last_write_time(path, error);

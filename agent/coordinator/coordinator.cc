@@ -273,8 +273,8 @@ void Coordinator::SendBeat(size_t slot) {
                                    agent::Beat{control_->OrderNumber(slot), log_.clock().NowNs()}));
 }
 
-// What is written mostly changes nobody's order. An order that is lost is sent again at the slot's
-// next report.
+// Most events change no slot's order. An order that is lost is sent again at the slot's next
+// report.
 void Coordinator::Distribute() {
   const uint64_t orderly = std::min(log_.saved(), control_->NewestOrder());
   if (orderly <= distributed_) return;

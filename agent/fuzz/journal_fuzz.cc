@@ -1,5 +1,5 @@
-// The bytes of a journal. What is understood of them, and what is not, are all of them; what is
-// understood comes back when it is written again.
+// The bytes of a journal. Each byte is either understood or counted as damaged; understood lines
+// come back when they are written again.
 //
 // Each input is taken as it is, and with right checksums on all lines: a damaged line ends the
 // journal, and what stands behind a checksum would hardly ever be reached.

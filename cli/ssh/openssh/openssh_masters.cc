@@ -88,8 +88,8 @@ bool IsAt(const fs::path& path, int fd) {
          named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
-// The folder, open and locked for as long as this lives. The system frees the lock of a process that has ended, however
-// it has. nullopt: another process has it, or it is nobody's of ours.
+// The folder, open and locked for as long as this lives. The system frees the lock when its process ends, in whatever
+// way. nullopt: another process has locked it, or it is not a folder that tfdist has made for this user.
 std::optional<UniqueFd> LockFolder(const fs::path& path) {
   UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat opened {};
