@@ -2,7 +2,9 @@
 
 import concurrent.futures
 import contextlib
+import pathlib
 import socket
+import tempfile
 import threading
 import time
 import unittest
@@ -62,23 +64,47 @@ class Late(Picky):
         there.join()
 
 
+CONNECTED = "connected; waits for its SSH version"
+
+
 class LateVersionTest(unittest.TestCase):
     def test_a_host_or_a_way_that_takes_long_until_the_version(self):
-        with Hosts(1) as hosts, Late(hosts[0], 12) as late, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        with Hosts(2) as hosts, Late(hosts[0], 30) as late, concurrent.futures.ThreadPoolExecutor(8) as pool:
             known = hosts.folder / "late_hosts"
             known.write_text(f"* {hosts[0].host_key()}\n")
             relay = hosts.folder / "relay.py"
             relay.write_text(RELAY)
-            direct = ("Host h1", "HostName 127.0.0.1", f"Port {late.port}", "Host *", f"UserKnownHostsFile {known}")
+            port = ("Host h1", "HostName 127.0.0.1", f"Port {late.port}", f"UserKnownHostsFile {known}")
+            direct, behind = (*port, "Host *"), (*port, "ProxyJump h2", "Host *")
             way = (f"ProxyCommand sh -c 'sleep 25; exec python3 {relay} %h %p'",)
-            cases = [("plain", direct, "auto"), ("patient", (*direct, "ConnectTimeout 60"), "ssh"),
-                     ("patient_ssh", (*direct, "ConnectTimeout 60"), "openssh"), ("way", way, "ssh"), ("way_ssh", way, "openssh")]
+            cases = [("plain", direct, "auto"), ("plain_ssh", direct, "openssh"), ("behind", behind, "auto"),
+                     ("behind_ssh", behind, "openssh"), ("patient", (*direct, "ConnectTimeout 60"), "ssh"), ("way", way, "ssh"),
+                     ("way_ssh", way, "openssh")]
             configs = [client_config(hosts, f"{name}_config", *lines) for name, lines, _ in cases]
             results = pool.map(lambda config, case: probe(config, "open", "h1", transport=case[2]), configs, cases)
             for (name, _, _), result in zip(cases, results):
                 self.assertTrue(result["ok"], (name, result))
-                words = ["by your own ssh: it took the connection and then said nothing"] if name == "plain" else None
-                self.assertEqual(result.get("notes"), words, name)
+                self.assertEqual(result.get("notes"), None if name == "way_ssh" else [CONNECTED], name)
+
+    def test_a_host_that_says_no_version_is_an_error_after_a_minute(self):
+        """Or earlier, where the user's ssh would end."""
+        cases = [((), "auto", 60), ((), "openssh", 60), (("ConnectTimeout 12",), "auto", 12), (("ConnectTimeout 12",), "openssh", 12)]
+        with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(4) as pool:
+            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            socket_ = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            configs = []
+            for number, (lines, _, _) in enumerate(cases):
+                configs.append(folder / f"config{number}")
+                configs[-1].write_text("\n".join([*lines, "Host *", "HostName 127.0.0.1", f"Port {socket_.getsockname()[1]}"]) + "\n")
+
+            def look(config, case):
+                begin = time.monotonic()
+                return probe(config, "open", "h1", transport=case[1]), time.monotonic() - begin
+            for (lines, transport, seconds), (result, spent) in zip(cases, pool.map(look, configs, cases)):
+                self.assertFalse(result["ok"])
+                self.assertRegex(result["cause"], "said nothing|timed out during banner exchange|timed out", result)
+                self.assertGreater(spent, seconds - 1, (lines, transport, result))
+                self.assertLess(spent, seconds + 11 + PATIENCE * 15, (lines, transport, result))
 
 
 class LostPacketsTest(unittest.TestCase):
@@ -96,6 +122,17 @@ class LostPacketsTest(unittest.TestCase):
             result = probe(self.hosts.ssh_config, "open", "h1", transport=transport)
             back.join()
             self.assertTrue(result["ok"], result)
+
+    def test_a_host_without_power_is_an_error_soon(self):
+        """Also where a version would be waited for longer."""
+        host = self.hosts[0]
+        host.drop_all()
+        for transport, seconds in (("ssh", 11), ("openssh", 21)):
+            begin = time.monotonic()
+            result = probe(self.hosts.ssh_config, "open", "h1", transport=transport)
+            self.assertIn("no answer", result["cause"])
+            self.assertIn(host.address, result["cause"])
+            self.assertLess(time.monotonic() - begin, seconds + PATIENCE * 10, transport)
 
     def test_a_firewall_that_counts_and_drops_is_tried_again(self):
         host = self.hosts[0]

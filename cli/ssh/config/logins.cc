@@ -7,6 +7,7 @@
 #include <random>
 
 #include "cli/ssh/config/host_configs.h"
+#include "cli/ssh/config/phase_deadline.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -21,8 +22,6 @@ constexpr size_t kProgramsAtATime = 32;
 constexpr size_t kConfigsAtATime = 16;
 // OpenSSH's MaxStartups begins to drop connections at 10 that have not logged in.
 constexpr size_t kLoginsOfAnSshd = 8;
-// Of a ProxyCommand, until the host's SSH version comes through it.
-constexpr auto kLongestWay = 60s;
 constexpr auto kFirstPause = 100ms;
 constexpr auto kLongestPause = 2000ms;
 
@@ -30,10 +29,6 @@ constexpr auto kLongestPause = 2000ms;
 Places& AllPlaces() {
   static Places places;
   return places;
-}
-
-bool IsByCommand(const HostConfig& host) {
-  return !host.gateway.empty() && host.proxy_jump.empty();
 }
 
 }  // namespace
@@ -48,21 +43,21 @@ HostConfig ConfigOf(const Target& target, TimePoint& deadline) {
 }
 
 Target WithTimeToConnect(Target target, const HostConfig& host, TimePoint& deadline) {
-  const auto lengthen = [&](std::chrono::milliseconds& limit, std::chrono::milliseconds least) {
-    if (limit >= least) return;
-    deadline += least - limit;
-    limit = least;
-  };
-  lengthen(target.limits.tcp, host.connect_timeout);
-  lengthen(target.limits.banner, host.connect_timeout);
-  if (IsByCommand(host)) lengthen(target.limits.banner, kLongestWay);
+  Limits& limits = target.limits;
+  const std::chrono::milliseconds usual = limits.tcp + kUnknownWay;
+  if (host.connect_timeout > 0s) {
+    limits.banner = std::max<std::chrono::milliseconds>(
+        host.connect_timeout, std::min<std::chrono::milliseconds>(limits.banner, kUnknownWay));
+  }
+  limits.tcp = std::max<std::chrono::milliseconds>(limits.tcp, host.connect_timeout);
+  deadline += std::max(0ms, limits.tcp + limits.banner - usual);
   return target;
 }
 
 LoginPlaces TakeLoginPlaces(const HostConfig& host, const Target& target, TimePoint& deadline) {
   Places& places = AllPlaces();
   // The machine that a ProxyCommand goes through has a MaxStartups, too. To a jump host there is one connection.
-  const bool is_by_command = IsByCommand(host);
+  const bool is_by_command = !host.gateway.empty() && host.proxy_jump.empty();
   // Always in this order.
   return {places.Take("", target.program == Program::kOpenssh ? kProgramsAtATime : kLoginsAtATime,
                       deadline),

@@ -10,7 +10,7 @@ inline constexpr std::string_view kSilentHandshake =
     "it may be very busy; or small packets reach it and large ones do not (the MTU of a VPN): ping "
     "-M do -s 1400 to it, and a smaller MTU of the interface, show that";
 // The host has begun the login.
-inline constexpr std::string_view kSlowLogin =
+inline constexpr std::string_view kAboutSlowLogin =
     "ssh to it by hand: what its sshd asks for keys and accounts (AuthorizedKeysCommand, PAM, "
     "LDAP) may be slow; its log may say "
     "more (journalctl -u ssh there)";

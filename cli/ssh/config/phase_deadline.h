@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 
 #include "base/clock.h"
 
@@ -12,6 +13,12 @@ namespace tfdist::ssh {
 inline constexpr std::chrono::seconds kPatience{3};
 // For how long a host or an agent that waits for its user is waited for.
 inline constexpr std::chrono::seconds kUserLimit{120};
+
+// A host that took the connection and says no version for so long is named.
+inline constexpr std::chrono::seconds kVersionPatience{5};
+inline constexpr std::string_view kWaitsForVersion = "connected; waits for its SSH version";
+// The same for a way that does not say whether it has reached the host, which may have no power.
+inline constexpr std::chrono::seconds kUnknownWay{10};
 
 inline TimePoint Within(std::chrono::milliseconds limit, TimePoint deadline) {
   return std::min(deadline, SystemClock().Now() + limit);

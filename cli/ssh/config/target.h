@@ -16,7 +16,7 @@ struct Limits {
   std::chrono::milliseconds config{60'000};  // ssh -G, beside hundreds of others
   std::chrono::milliseconds resolve{5'000};
   std::chrono::milliseconds tcp{11'000};
-  std::chrono::milliseconds banner{10'000};
+  std::chrono::milliseconds banner{60'000};  // its SSH version, which ssh waits for without a limit
   std::chrono::milliseconds key_exchange{10'000};
   // Its sshd may have to ask others for accounts and keys; it does not count against the host's deadline.
   std::chrono::milliseconds authentication{120'000};

@@ -258,7 +258,8 @@ void Authenticator::FailWithoutAcceptance() const {
 
 // ssh would wait as long again.
 void Authenticator::FailOfSilence(const std::string& when) {
-  throw Unreachable(Phase::kAuth, "the host fell silent when " + when, std::string(kSlowLogin));
+  throw Unreachable(Phase::kAuth, "the host fell silent when " + when,
+                    std::string(kAboutSlowLogin));
 }
 
 void Authenticator::FailWithBrokenConnection() const {

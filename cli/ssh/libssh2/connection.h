@@ -46,6 +46,8 @@ class Connection {
   // would wait for the rest of the packet, and the rest for the new keys, for ever.
   [[nodiscard]] bool OutputIsBlocked() const;
 
+  // What the way to the host says, on one line; empty: nothing.
+  [[nodiscard]] std::string JumpErrors() { return ssh::JumpErrors(stream_); }
   // Why libssh2's last call failed, in its words.
   [[nodiscard]] std::string LastError() const;
 

@@ -22,6 +22,7 @@
 #include "cli/ssh/config/path_words.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/libssh2/resolve.h"
+#include "cli/ssh/openssh/openssh_failure.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -190,10 +191,15 @@ int16_t Stream::Poll(int16_t events, TimePoint deadline) {
   return polled[0].revents;
 }
 
+bool HasReached(Stream& stream) {
+  stream.jump->errors.Take();
+  return WasOpened(stream.jump->errors.text());
+}
+
 std::string JumpErrors(Stream& stream) {
   if (!stream.jump) return {};
   stream.jump->errors.Take();
-  return cli::OnOneLine(stream.jump->errors.text());
+  return cli::OnOneLine(WithoutSteps(stream.jump->errors.text()));
 }
 
 }  // namespace tfdist::ssh

@@ -61,6 +61,9 @@ Stream Dial(const HostConfig& host, const std::optional<JumpWay>& jump, const Li
 // one of them is silent.
 UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, TimePoint deadline);
 
+// Of a stream through a jump host: whether that has connected to the host.
+bool HasReached(Stream& stream);
+
 // What the jump's ssh has said last, on one line; empty without a jump.
 std::string JumpErrors(Stream& stream);
 

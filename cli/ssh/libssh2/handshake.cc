@@ -97,7 +97,11 @@ void Handshake(Connection& connection, const Algorithms& algorithms,
     }
     if (!connection.Wait(phase_end)) {
       if (!met) {
-        throw LibraryBreak(Phase::kConnect, "the host did not send an SSH version in time");
+        const std::string on_the_way = connection.JumpErrors();
+        throw NoVersion(Phase::kConnect,
+                        fmt::format("it took the connection and then said nothing{}{}",
+                                    on_the_way.empty() ? "" : ": ", on_the_way),
+                        "is it an sshd that listens on that port? Its machine may be too busy");
       }
       throw LibraryBreak(Phase::kConnect, "the host fell silent during the key exchange",
                          std::string(kSilentHandshake));

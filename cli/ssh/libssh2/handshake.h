@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/failures.h"
 #include "cli/ssh/config/algorithms.h"
 #include "cli/ssh/config/target.h"
 #include "cli/ssh/libssh2/connection.h"
@@ -23,7 +24,13 @@ struct Greeting {
 };
 Greeting AwaitGreeting(Stream& stream, TimePoint deadline);
 
-// Exchanges versions and keys. `first_key_types`: of host keys, to be preferred ("ssh-rsa"). Throws Unreachable;
+// The host took the connection and did not send its version in time.
+class NoVersion : public Unreachable {
+ public:
+  using Unreachable::Unreachable;
+};
+
+// Exchanges versions and keys. `first_key_types`: of host keys, to be preferred ("ssh-rsa"). Throws Unreachable, also NoVersion;
 // LibraryFailure where the two find no algorithms.
 void Handshake(Connection& connection, const Algorithms& algorithms,
                const std::vector<std::string>& first_key_types, const Limits& limits,

@@ -62,17 +62,34 @@ Stream DialPatiently(Way& way) {
   }
 }
 
-// A stream on which the host has begun to speak.
+Greeting AwaitGreetingOf(Way& way, Stream& stream) {
+  const Limits& limits = way.target.limits;
+  const auto wait = [&](std::chrono::milliseconds limit) {
+    return AwaitGreeting(stream, Within(std::min(limit, limits.banner), way.deadline));
+  };
+  Greeting greeting = wait(kVersionPatience);
+  const bool is_silent = greeting.kind == Greeting::Kind::kSilent;
+  if (is_silent && way.jump && !HasReached(stream)) greeting = wait(kUnknownWay - kVersionPatience);
+  return greeting;
+}
+
+// A stream on which the host has begun to speak, or to which it is connected: some wait for our version first.
 Stream Reach(Way& way) {
   for (int tries = 1;; ++tries) {
     Stream stream = DialPatiently(way);
-    const Greeting greeting = AwaitGreeting(stream, Within(way.target.limits.banner, way.deadline));
+    const Greeting greeting = AwaitGreetingOf(way, stream);
     if (greeting.kind == Greeting::Kind::kSomething) return stream;
     const std::string on_the_way = JumpErrors(stream);
     if (greeting.kind == Greeting::Kind::kSilent) {
-      throw LibraryBreak(Phase::kConnect,
-                         WithText("it took the connection and then said nothing", on_the_way),
-                         fmt::format("is it an sshd that listens on port {}?", way.host.port));
+      if (way.jump && !HasReached(stream)) {
+        throw LibraryBreak(Phase::kConnect,
+                           WithText(fmt::format("its jump host {} has not reached it within {} s",
+                                                way.jump->name, kUnknownWay.count()),
+                                    on_the_way),
+                           "is it up, and does its sshd listen there (Port in ~/.ssh/config)?");
+      }
+      if (way.target.on_note) way.target.on_note(std::string(kWaitsForVersion));
+      return stream;
     }
     if (way.jump && !on_the_way.empty()) {
       throw Unreachable(
@@ -109,6 +126,8 @@ std::shared_ptr<Connection> Meet(Way& way, const std::vector<std::string>& key_t
     try {
       Handshake(*connection, way.host.algorithms, key_types, limits, way.deadline);
       return connection;
+    } catch (const NoVersion&) {
+      throw;
     } catch (const Unreachable&) {
       if (tries == kHandshakes || SystemClock().Now() >= way.deadline) throw;
     }

@@ -145,6 +145,7 @@ std::string WithoutWordsOfOptions(std::string_view said) {
 }
 
 constexpr std::string_view kDebug = "debug1: ";
+constexpr std::string_view kConnecting = "debug1: Connecting to ";
 constexpr std::string_view kKeyAccepted = "debug1: Server accepts key: ";
 constexpr std::string_view kServiceAccepted = "debug1: SSH2_MSG_SERVICE_ACCEPT received";
 
@@ -159,8 +160,8 @@ std::vector<std::string> Rests(std::string_view part, std::string_view said) {
   return rests;
 }
 
-// "trainer@gpu7: Permission denied (publickey)." without what ends it.
-std::string DenialWords(std::string_view line) {
+// "trainer@gpu7: Permission denied (publickey)." on one line, without what ends it.
+std::string WithoutPoint(std::string_view line) {
   std::string words = cli::OnOneLine(line);
   if (words.ends_with('.')) words.pop_back();
   return words;
@@ -209,7 +210,7 @@ LoginFailure ExplainDenial(std::string_view said, std::string_view line) {
   for (std::string& key : offered) ReplaceAll(key, " explicit", "");  // the configuration names it
   const std::vector<std::string> accepted = Rests(kKeyAccepted, said);
   const std::vector<std::string> agent = Rests("ssh_get_authentication_socket: ", said);
-  const std::string words = DenialWords(line);
+  const std::string words = WithoutPoint(line);
   LoginFailure failure{Kind::kRefused, Phase::kAuth,
                        fmt::format("the host does not let {} in; ssh says: {}",
                                    words.substr(0, words.rfind('@')), words),
@@ -344,6 +345,21 @@ bool WaitsForAgent(std::string_view said) {
   return line.starts_with(kKeyAccepted) && line.ends_with(" agent");
 }
 
+Reached ReachedOf(std::string_view said) {
+  if (Says(said, "debug1: Remote protocol version ")) return Reached::kVersion;
+  if (Says(said, "debug1: Connection established.") || WasOpened(said)) return Reached::kConnected;
+  return Says(said, kConnecting) ? Reached::kConnecting : Reached::kNothing;
+}
+
+LoginFailure ExplainNoAnswer(std::string_view said, std::chrono::milliseconds limit) {
+  const std::vector<std::string> to = Rests(kConnecting, said);
+  return {to.empty() ? Kind::kUnreachable : Kind::kSilentPort, Phase::kConnect,
+          fmt::format("no answer within {} s{}{}",
+                      std::chrono::round<std::chrono::seconds>(limit).count(),
+                      to.empty() ? "" : ", from ", to.empty() ? "" : WithoutPoint(to.back())),
+          std::string(kIsItUp)};
+}
+
 LoginFailure ExplainTimeout(std::string_view said, std::chrono::milliseconds limit) {
   const auto seconds = std::chrono::round<std::chrono::seconds>(limit).count();
   if (WaitsForAgent(said)) {
@@ -359,7 +375,7 @@ LoginFailure ExplainTimeout(std::string_view said, std::chrono::milliseconds lim
 
 LoginFailure SlowLogin() {
   return {Kind::kSlowLogin, Phase::kAuth, "the host has begun the login and then fell silent",
-          std::string(kSlowLogin)};
+          std::string(kAboutSlowLogin)};
 }
 
 void Throw(const LoginFailure& failure) {

@@ -39,6 +39,13 @@ bool WasRefused(std::string_view said);
 // Whether there is anything that -v adds.
 bool TellsSteps(std::string_view said);
 
+// Where a login stands before the host's SSH version.
+enum class Reached { kNothing, kConnecting, kConnected, kVersion };
+Reached ReachedOf(std::string_view said);
+
+// Nothing has come back from the host within `limit`.
+LoginFailure ExplainNoAnswer(std::string_view said, std::chrono::milliseconds limit);
+
 // Whether ssh has asked its agent for a signature, and nothing has come of that yet.
 bool WaitsForAgent(std::string_view said);
 

@@ -149,5 +149,27 @@ TEST(OpensshFailure, WhatMayPassIsUnreachableAndWhatStaysIsNot) {
   }
 }
 
+TEST(ReachedOf, TellsAHostWithoutPowerFromOneThatIsSilent) {
+  std::string said = "OpenSSH_9.2p1\ndebug1: Connecting to h1 [10.0.0.1] port 22.\r\n";
+  EXPECT_EQ(ReachedOf(""), Reached::kNothing);
+  EXPECT_EQ(ReachedOf(said), Reached::kConnecting);
+  const LoginFailure failure = ExplainNoAnswer(said, std::chrono::seconds(21));
+  EXPECT_EQ(failure.kind, LoginFailure::Kind::kSilentPort);
+  EXPECT_EQ(failure.cause, "no answer within 21 s, from h1 [10.0.0.1] port 22");
+  said +=
+      "debug1: Connection established.\r\ndebug1: Local version string SSH-2.0-OpenSSH_9.2p1\r\n";
+  EXPECT_EQ(ReachedOf(said), Reached::kConnected);
+  said += "debug1: Remote protocol version 2.0, remote software version x\r\n";
+  EXPECT_EQ(ReachedOf(said), Reached::kVersion);
+}
+
+TEST(ReachedOf, HearsTheJumpHost) {
+  std::string said = "debug1: Executing proxy command: exec ssh -W [h1]:22\r\n";
+  EXPECT_EQ(ReachedOf(said), Reached::kNothing);
+  said += "debug1: mux_client_request_stdio_fwd: master session id: 2\r\n";
+  EXPECT_EQ(ReachedOf(said), Reached::kConnected);
+  EXPECT_EQ(ExplainNoAnswer("", std::chrono::seconds(21)).kind, LoginFailure::Kind::kUnreachable);
+}
+
 }  // namespace
 }  // namespace tfdist::ssh

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -286,8 +287,14 @@ class OthersTime {
   // At every turn, with what ssh has said until then.
   void Look(std::string_view said) {
     const TimePoint now = SystemClock().Now();
-    if (said.size() != said_bytes_) last_word_ = now;
+    if (said.size() != said_bytes_) {
+      last_word_ = now;
+      reached_ = ReachedOf(said);
+    }
     said_bytes_ = said.size();
+    if (reached_ == Reached::kConnected && now > last_word_ + kVersionPatience) {
+      Tell(std::string(kWaitsForVersion));
+    }
     if (WaitsForAgent(said)) {
       if (asked_ == TimePoint{}) asked_ = now;
       if (now < asked_ + kUserLimit) deadline_ += now - last_look_;
@@ -301,6 +308,12 @@ class OthersTime {
     last_look_ = now;
   }
 
+  // Nobody has taken the connection, directly or through a jump host.
+  [[nodiscard]] bool is_unanswered(std::chrono::milliseconds limit, bool has_jump) const {
+    const auto waits = has_jump ? Reached::kNothing : Reached::kConnecting;
+    return reached_ == waits && last_look_ > last_word_ + limit;
+  }
+
   // The host has said something, and waits. A page that it names is shown by the login that has the time for it. The agent
   // is not asked twice.
   [[nodiscard]] bool needs_more_patience() const {
@@ -311,7 +324,7 @@ class OthersTime {
  private:
   // Once.
   void Tell(const std::string& note) {
-    if (!std::exchange(told_, true) && target_.on_note) target_.on_note(note);
+    if (told_.insert(note).second && target_.on_note) target_.on_note(note);
   }
 
   const Target& target_;
@@ -320,7 +333,8 @@ class OthersTime {
   const TimePoint begin_ = SystemClock().Now();
   TimePoint last_look_ = begin_;
   TimePoint asked_{};  // the agent
-  bool told_ = false;
+  std::set<std::string> told_;
+  Reached reached_ = Reached::kNothing;
   bool host_speaks_ = false;
   size_t said_bytes_ = 0;
   TimePoint last_word_ = begin_;
@@ -341,6 +355,8 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
   std::string said;
   bool open = true;
   OthersTime others(target, patience, deadline);
+  const auto connect_limit =
+      target.limits.tcp + std::min<std::chrono::milliseconds>(target.limits.banner, kUnknownWay);
   while (true) {
     open = open && TakeWords(errors.read_end.get(), said);
     others.Look(said);
@@ -350,13 +366,17 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
       return ExplainLogin(said, target.name);
     }
     const TimePoint now = SystemClock().Now();
-    if (now >= deadline || logins.ending() || others.needs_more_patience()) break;
+    const bool is_unanswered = others.is_unanswered(connect_limit, jump.has_value());
+    if (now >= deadline || logins.ending() || others.needs_more_patience() || is_unanswered) break;
     pollfd waited{open ? errors.read_end.get() : -1, POLLIN, 0};
     poll(&waited, 1, open ? std::min(kLongestTurnMs, PollTimeout(now, deadline)) : 1);
   }
   ssh.Kill();
   logins.ThrowIfEnding();
   if (others.needs_more_patience()) return SlowLogin();
+  if (others.is_unanswered(connect_limit, jump.has_value())) {
+    return ExplainNoAnswer(said, connect_limit);
+  }
   return ExplainTimeout(said, std::chrono::round<std::chrono::milliseconds>(deadline - begin));
 }
 
@@ -670,7 +690,7 @@ JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Targ
   if (target.on_step) target.on_step("jump host");
   try {
     MasterPlace place = TakeMasterPlace(jump, deadline);
-    return {ThroughMaster(place.socket, jump, {"-W", to}, ""), name, place.socket,
+    return {ThroughMaster(place.socket, jump, {"-v", "-W", to}, ""), name, place.socket,
             std::move(place.held)};
   } catch (const Unreachable& error) {
     throw Unreachable(error.phase(), fmt::format("its jump host {}: {}", name, error.cause()),
