@@ -2,9 +2,11 @@
 // machine.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -27,6 +29,15 @@ class ByteChannel {
   [[nodiscard]] virtual int PollFd() const = 0;
   // The last 64 KiB that the program has written to its stderr so far.
   [[nodiscard]] virtual std::string Stderr() const = 0;
+
+  // Tells the user something of the host at the other end, where somebody has said how.
+  void Note(const std::string& text) const {
+    if (on_note_) on_note_(text);
+  }
+  void SetOnNote(std::function<void(const std::string&)> on_note) { on_note_ = std::move(on_note); }
+
+ private:
+  std::function<void(const std::string&)> on_note_;
 };
 
 // Opens channels to one host; connects once, on first use. Belongs to one thread at a time.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -17,6 +18,12 @@ namespace {
 constexpr size_t kMaxLineBytes = 64 * 1024;
 // Of all lines together: some 100,000 folders of jobs.
 constexpr size_t kMaxLinesBytes = 16 * 1024 * 1024;
+constexpr std::chrono::seconds kTurn{1};
+// After it the user is told what is waited for.
+constexpr std::chrono::seconds kNamedAfter{5};
+// Start-up files print less.
+constexpr size_t kMuchNoise = 1024 * 1024;
+constexpr size_t kMuchOnStderr = 64 * 1024;  // which is all that is kept of it
 
 // A channel of which the first bytes have been read already.
 class ResumedChannel : public ByteChannel {
@@ -47,7 +54,8 @@ std::string Shown(std::string_view what, std::string_view text) {
 
 }  // namespace
 
-void BootConversation::Begin(std::string_view script, std::string_view nonce, TimePoint deadline) {
+void BootConversation::Begin(std::string_view script, std::string_view nonce, TimePoint& deadline) {
+  const TimePoint begin = SystemClock().Now();
   try {
     channel_->Write(script, deadline);
   } catch (const LostConnection&) {
@@ -60,6 +68,7 @@ void BootConversation::Begin(std::string_view script, std::string_view nonce, Ti
     if (found != std::string::npos) {
       AppendToTail(noise_, std::string_view(buffer_).substr(0, found));
       buffer_.erase(0, found + marker.size());
+      deadline += SystemClock().Now() - begin;
       return;
     }
     ThrowIfUnread(nonce);
@@ -68,11 +77,29 @@ void BootConversation::Begin(std::string_view script, std::string_view nonce, Ti
       const size_t surely_noise = buffer_.size() - marker.size();
       AppendToTail(noise_, std::string_view(buffer_).substr(0, surely_noise));
       buffer_.erase(0, surely_noise);
+      noise_bytes_ += surely_noise;
     }
-    const auto result = channel_->Read(buffer_, deadline);
-    if (result != ByteChannel::ReadResult::kData) FailBeforeMarker(result);
-    if (grace_.IsOver(deadline)) FailBeforeMarker(ByteChannel::ReadResult::kTimeout);
+    WaitForMarker(begin, deadline);
   }
+}
+
+void BootConversation::WaitForMarker(TimePoint begin, TimePoint deadline) {
+  using ReadResult = ByteChannel::ReadResult;
+  const TimePoint end = std::max(deadline, begin + start_up_limit_);
+  const TimePoint turn_end = SystemClock().Now() + kTurn;
+  const ReadResult result = channel_->Read(buffer_, std::min(end, turn_end));
+  if (result == ReadResult::kEndOfFile) FailBeforeMarker(result, begin);
+  const TimePoint now = SystemClock().Now();
+  if (now >= begin + kNamedAfter && !std::exchange(named_, true)) {
+    channel_->Note("logged in; waits for the start-up files of the account (.bashrc and the like)");
+  }
+  if (PrintsWithoutEnd() ? grace_.IsOver(deadline) : now >= end) {
+    FailBeforeMarker(ReadResult::kTimeout, begin);
+  }
+}
+
+bool BootConversation::PrintsWithoutEnd() const {
+  return noise_bytes_ > kMuchNoise || channel_->Stderr().size() >= kMuchOnStderr;
 }
 
 // The script has not run: see BootScript.
@@ -104,17 +131,22 @@ void BootConversation::ThrowIfUnread(std::string_view nonce) const {
 }
 
 // A login shell like nologin says on stdout why it does not let us in.
-void BootConversation::FailBeforeMarker(ByteChannel::ReadResult result) const {
+void BootConversation::FailBeforeMarker(ByteChannel::ReadResult result, TimePoint begin) const {
   const std::string said =
       Shown("it printed", noise_ + buffer_) + Shown("stderr", channel_->Stderr());
   const std::string_view limit = LimitRemedy(said);
   const std::string remedy(
-      limit.empty() ? "ssh to the host by hand and look at the account's shell and start-up files, "
-                      "and for a forced command (ForceCommand in its sshd_config)"
+      limit.empty() ? "ssh to the host by hand and look at the account's shell and start-up files "
+                      "(~/.bashrc, ~/.zshenv, "
+                      "~/.cshrc), and for a forced command (ForceCommand in its sshd_config)"
                     : limit);
   if (result == ByteChannel::ReadResult::kTimeout) {
-    throw LostConnection(Phase::kExec, "the login shell did not run /bin/sh in time" + said,
-                         remedy);
+    const auto spent = std::chrono::round<std::chrono::seconds>(SystemClock().Now() - begin);
+    throw LostConnection(
+        Phase::kExec,
+        fmt::format("the login shell and its start-up files did not run /bin/sh within {} s{}",
+                    spent.count(), said),
+        remedy);
   }
   throw Error(Phase::kExec, "the login shell ended without running /bin/sh" + said, remedy);
 }

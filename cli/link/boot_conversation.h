@@ -2,6 +2,7 @@
 // then hands the channel over.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,12 +15,16 @@ namespace tfdist::cli {
 
 class BootConversation {
  public:
-  explicit BootConversation(std::unique_ptr<ByteChannel> channel) : channel_(std::move(channel)) {}
+  // `start_up_limit`: of the account's start-up files, which ssh(1) would wait for without one.
+  explicit BootConversation(std::unique_ptr<ByteChannel> channel,
+                            std::chrono::milliseconds start_up_limit = std::chrono::minutes(5))
+      : channel_(std::move(channel)), start_up_limit_(start_up_limit) {}
 
-  // Sends `script` and waits for the line that is `nonce`. Throws Error(kExec) that shows what came
-  // instead, or that the script has come in part or to a shell that it is not for; LostConnection when it did not come in time. Deadlines hold while bytes keep coming,
-  // too (see Grace).
-  void Begin(std::string_view script, std::string_view nonce, TimePoint deadline);
+  // Sends `script` and waits for the line that is `nonce`. The account's start-up files have their own limit, and the time
+  // that they take moves `deadline`; of a host that prints without end `deadline` is the limit. Throws Error(kExec) that shows
+  // what came instead, or that the script has come in part or to a shell that it is not for; LostConnection when it did not
+  // come in time.
+  void Begin(std::string_view script, std::string_view nonce, TimePoint& deadline);
   // The script's next line, without its newline. Throws LostConnection when the script ends or
   // falls silent, ProtocolError when a line is longer than 64 KiB or all lines than 16 MiB.
   std::string ReadLine(TimePoint deadline);
@@ -34,12 +39,18 @@ class BootConversation {
 
  private:
   void ThrowIfUnread(std::string_view nonce) const;
-  [[noreturn]] void FailBeforeMarker(ByteChannel::ReadResult result) const;
+  // Throws where the marker comes no more.
+  void WaitForMarker(TimePoint begin, TimePoint deadline);
+  [[nodiscard]] bool PrintsWithoutEnd() const;
+  [[noreturn]] void FailBeforeMarker(ByteChannel::ReadResult result, TimePoint begin) const;
 
   std::unique_ptr<ByteChannel> channel_;
+  std::chrono::milliseconds start_up_limit_;
   std::string buffer_;  // read, not yet taken
   size_t taken_bytes_ = 0;
+  size_t noise_bytes_ = 0;  // all of them
   Grace grace_;
+  bool named_ = false;  // that start-up files are waited for
   std::string noise_;
 };
 

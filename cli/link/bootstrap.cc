@@ -49,7 +49,7 @@ BootScript NewScript(const std::string& remote_dir) {
 }
 
 void Begin(BootConversation& talk, const BootScript& script, const std::string& text,
-           TimePoint deadline) {
+           TimePoint& deadline) {
   talk.Begin(text, script.nonce(), deadline);
 }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@
 #include "base/unique_fd.h"
 #include "cli/channel/child_channel.h"
 #include "cli/channel/local_transport.h"
+#include "cli/link/boot_conversation.h"
 #include "cli/link/host_command.h"
 #include "cli/link/house.h"
 
@@ -584,6 +586,25 @@ TEST_F(BootstrapTest, AttachSaysThatThereIsNoSuchJob) {
 
 // As a ForceCommand that prints for ever: a deadline that counts only while nothing comes would
 // never be over.
+TEST_F(BootstrapTest, StartUpFilesDoNotCountAgainstTheDeadline) {
+  constexpr std::chrono::seconds kLimit{3};
+  HostAfter host("sleep 5\n");
+  const std::string remote_dir;
+  EXPECT_TRUE(FindJobs({host, {}, remote_dir, kLimit}, "").empty());
+}
+
+TEST_F(BootstrapTest, StartUpFilesThatDoNotEndAreNamed) {
+  BootConversation talk(ShellAfter("exec sleep 60\n"), std::chrono::milliseconds(100));
+  TimePoint deadline = SystemClock().Now();
+  try {
+    talk.Begin("", "abc", deadline);
+    ADD_FAILURE() << "began";
+  } catch (const LostConnection& error) {
+    EXPECT_THAT(error.cause(), testing::HasSubstr("start-up files did not run /bin/sh within"));
+    EXPECT_THAT(error.remedy(), testing::HasSubstr("~/.bashrc"));
+  }
+}
+
 class ChattyHost : public BootstrapTest {
  protected:
   // How long it takes until the search for jobs gives up a host whose shell runs `first`.

@@ -22,7 +22,7 @@ namespace {
 class LibraryTransport : public SshTransport {
  public:
   LibraryTransport(std::string host, Target target)
-      : SshTransport(std::move(host)), target_(std::move(target)) {}
+      : SshTransport(std::move(host), target.on_note), target_(std::move(target)) {}
 
  private:
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) override {
@@ -84,7 +84,7 @@ class TunnelChannel : public cli::ByteChannel {
 class ProgramTransport : public SshTransport {
  public:
   ProgramTransport(std::string host, Target target)
-      : SshTransport(std::move(host)), target_(std::move(target)) {}
+      : SshTransport(std::move(host), target.on_note), target_(std::move(target)) {}
 
  private:
   std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) override {
@@ -123,7 +123,7 @@ class OwnSshHosts {
 class AutoTransport : public SshTransport {
  public:
   AutoTransport(std::string host, Target target)
-      : SshTransport(std::move(host)), target_(std::move(target)) {
+      : SshTransport(std::move(host), target.on_note), target_(std::move(target)) {
     if (target_.shared || ByOwnSsh().Has(SshTransport::host())) {
       TakeProgram();
     } else {
@@ -188,7 +188,9 @@ std::unique_ptr<cli::ByteChannel> SshTransport::WithHost(Open open) {
 }
 
 std::unique_ptr<cli::ByteChannel> SshTransport::OpenShell(TimePoint& deadline) {
-  return WithHost([&] { return Shell(deadline); });
+  auto channel = WithHost([&] { return Shell(deadline); });
+  channel->SetOnNote(on_note_);
+  return channel;
 }
 
 std::unique_ptr<cli::ByteChannel> SshTransport::OpenTunnel(int port, TimePoint& deadline) {

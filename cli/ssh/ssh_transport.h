@@ -1,6 +1,7 @@
 // A host that is reached over SSH.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,7 +22,8 @@ class SshTransport : public cli::Transport {
   std::unique_ptr<cli::ByteChannel> OpenTunnel(int port, TimePoint& deadline);
 
  protected:
-  explicit SshTransport(std::string host) : host_(std::move(host)) {}
+  SshTransport(std::string host, std::function<void(const std::string&)> on_note)
+      : host_(std::move(host)), on_note_(std::move(on_note)) {}
   [[nodiscard]] const std::string& host() const { return host_; }
 
  private:
@@ -33,6 +35,7 @@ class SshTransport : public cli::Transport {
   std::unique_ptr<cli::ByteChannel> WithHost(Open open);
 
   std::string host_;
+  std::function<void(const std::string&)> on_note_;
 };
 
 // By libssh2, or by the user's ssh program, as `target` says. kAuto: by libssh2 where that can do all that ssh's configuration

@@ -123,9 +123,16 @@ void Race::Fail() const {
   throw Unreachable(Phase::kConnect, all, remedy);
 }
 
-void SendAtOnce(int fd) {
-  const int on = 1;  // small messages go back and forth: Nagle would delay each one
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+void SetOptions(int fd) {
+  const auto set = [&](int level, int option, int value) {
+    setsockopt(fd, level, option, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);  // small messages go back and forth: Nagle would delay each one
+  // A host that has lost its power while nothing is said is given up after 30 s.
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 // As ssh does: the user's shell, which becomes the command.
@@ -171,7 +178,7 @@ UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, T
     winner = race.Wait(last);
   }
   if (!winner.valid()) race.Fail();
-  SendAtOnce(winner.get());
+  SetOptions(winner.get());
   return winner;
 }
 
