@@ -342,6 +342,17 @@ TEST(DescriptorLimit, IsRaisedForThisProcessAndRememberedForOthers) {
   EXPECT_EQ(InheritedDescriptorLimit(), 200U);
 }
 
+TEST(StackLimit, IsSaidWhereItIsTooSmall) {
+  rlimit before{};
+  getrlimit(RLIMIT_STACK, &before);
+  rlimit low = before;
+  low.rlim_cur = 255 << 10;
+  setrlimit(RLIMIT_STACK, &low);
+  EXPECT_THROW(CheckRoomForStack(Phase::kStart), Error);
+  setrlimit(RLIMIT_STACK, &before);
+  EXPECT_NO_THROW(CheckRoomForStack(Phase::kStart));
+}
+
 TEST(RunProgram, NamesAProgramThatIsNotThere) {
   EXPECT_THROW((void)RunProgram({.argv = {"/no/such/program"}}, In(std::chrono::seconds(1))),
                Error);

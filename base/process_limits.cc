@@ -23,6 +23,7 @@ namespace tfdist {
 namespace {
 
 constexpr size_t kMostBytes = 1 << 20;
+constexpr rlim_t kLeastStackBytes = 256 << 10;
 constexpr long kLittleMemoryBytes = 512 << 20;  // Python with a framework takes more
 // Other slots of the job on this machine start at the same time, and look as this one does.
 constexpr std::chrono::seconds kLookAgainFor{1};
@@ -216,6 +217,16 @@ void CheckRoomForDescriptors(size_t least, Phase phase) {
               fmt::format("a process of this account may have {} files open there, and needs {}",
                           limit.rlim_max, least),
               std::string(kDescriptorLimitRemedy));
+}
+
+void CheckRoomForStack(Phase phase) {
+  const auto limit = LimitOf(RLIMIT_STACK);
+  if (!limit || *limit >= kLeastStackBytes) return;
+  throw Error(
+      phase,
+      fmt::format("a process of this account may have a stack of {} KiB there, and needs {}",
+                  *limit >> 10, kLeastStackBytes >> 10),
+      "have the limit raised (ulimit -s, stack in limits.conf, LimitSTACK of systemd)");
 }
 
 }  // namespace tfdist

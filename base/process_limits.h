@@ -51,4 +51,7 @@ void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase);
 // Throws Error(phase) where a process may have fewer descriptors than `least`, however it asks.
 void CheckRoomForDescriptors(size_t least, Phase phase);
 
+// Throws Error(phase) where the stack of a process may be smaller than the agent's programs need, which the kernel would end.
+void CheckRoomForStack(Phase phase);
+
 }  // namespace tfdist

@@ -95,6 +95,7 @@ std::filesystem::path BaseOf(const std::filesystem::path& executable) {
 UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
                     const HostSettings& host, const std::string& log) {
   Check(create);
+  CheckRoomForStack(Phase::kStart);
   CheckRoomForDescriptors(protocol::kDescriptorsOfAnAgent, Phase::kStart);
   CheckRoomForThreads(kThreadsOfASlot, 0, Phase::kStart);
   const SlotFolder folder(BaseOf(executable.path) / layout::kJobs /
