@@ -137,7 +137,7 @@ int Serve(const std::filesystem::path& program) {
   const AgentFile executable{.path = program, .sha256 = HashFile(kThisProgram)};
   // As long as this process is there, no check removes the file. One that is just doing so has it locked: the command hears no
   // hello, and sends the agent again.
-  const UniqueFd in_use(open(executable.path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd in_use(open(executable.path.c_str(), O_RDONLY | O_CLOEXEC));
   if (flock(in_use.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) return 1;
   Settle(executable.path);
   FailPoint("start hello");
@@ -148,7 +148,10 @@ int Serve(const std::filesystem::path& program) {
     return ServeCheck(*message, executable.path, in_use.get(), BaseOf(executable.path),
                       WhyNameIsTaken);
   }
-  if (IsOfHouse(*message)) return ServeHouse(*message);
+  if (IsOfHouse(*message)) {
+    in_use.Reset();  // as in HouseMain: on NFS its folder would keep the file
+    return ServeHouse(*message);
+  }
   // Before the slot is made: it may need the room that this makes, and its tasks the ports.
   std::string log;
   SetLogSink([&](const std::string& line) { log += line; });
