@@ -491,6 +491,7 @@ TEST_F(RestartTest, DecidingTasksMustEndTogether) {
   Pass(31s, {0, 1});
   EXPECT_EQ(state_.result, JobResult::kFailed);
   EXPECT_EQ(state_.why, "worker:1 on b still runs 30s after worker:0 ended (finish_timeout)");
+  EXPECT_EQ(state_.first_task, "");
 }
 
 // A chief has ended with 0, and a worker waits for it for ever, or fails for want of it.

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <filesystem>
 #include <optional>
@@ -68,12 +70,28 @@ bool HoldsWholeCommand(const RunSpec& spec) {
          !spec.argv[0].starts_with('/');
 }
 
+// "LR=0.1" before the program, as in a shell.
+bool IsAssignment(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  return name.size() < word.size() && !name.empty() && std::isdigit(name[0]) == 0 &&
+         std::ranges::all_of(name, [](char c) { return c == '_' || std::isalnum(c) != 0; });
+}
+
 std::string RemedyForMissing(const RunSpec& spec) {
   std::error_code none;
   const std::string& name = spec.argv[0];
   if (HoldsWholeCommand(spec)) {
     return "no shell parts it: write each word by itself, -- python3 train.py, or "
            "[\"python3\", \"train.py\"] in a file";
+  }
+  if (IsAssignment(name)) {
+    return fmt::format("no shell reads the command: --env {}, or `env` in a file", name);
+  }
+  if (name == "cd" || name == "source" || name == "." || name == "export") {
+    return fmt::format(
+        "only a shell knows it: sh -c '{} ...; exec ...'; --workdir and `cwd` choose "
+        "the folder, `venv` a Python environment, --env variables",
+        name);
   }
   if (name.starts_with('/')) {
     return "the path counts on that host: is the program there, and not a link to what is not?";

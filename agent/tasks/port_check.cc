@@ -153,8 +153,10 @@ void LookForHolder(int port, const std::string& task, int looks) {
 }  // namespace
 
 std::string RemedyForPortOfJob(const std::string& job) {
-  return fmt::format("wait for that job or end it (tfdist wait {0}, tfdist down {0}), or {1}", job,
-                     kOtherPorts);
+  return fmt::format(
+      "wait for that job or end it, where it was started (tfdist wait {0}, tfdist down "
+      "{0}; it may be a colleague's), or {1}",
+      job, kOtherPorts);
 }
 
 std::vector<UniqueFd> TakePort(int port, const std::string& task, const std::string& address) {

@@ -15,8 +15,11 @@
 namespace tfdist::cli {
 namespace {
 
-// Of a job whose chief decides alone.
 void SayWhoEndsIt(const Plan& plan) {
+  if (plan.finish_timeout_ms != 0 && plan.tasks.size() > 1) {
+    Say("tfdist: after the first task has ended with 0, the others have {} (finish_timeout)\n",
+        DurationText(std::chrono::milliseconds(plan.finish_timeout_ms)));
+  }
   if (plan.rest_timeout_ms == 0) return;
   const auto chief = std::ranges::find(plan.tasks, true, &TaskOnHost::decides);
   if (chief == plan.tasks.end()) return;

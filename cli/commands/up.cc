@@ -179,7 +179,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   FollowOptions options;
   if (board) options.notes_fd = board->lines_fd();
   for (const auto& task : record.tasks) options.tasks.push_back(task.id);
-  options.narrate = !quiet;
+  options.narrate = true;  // what it says is a warning, which -q prints as well
   options.mark_runs = !quiet;
   options.interrupt_stops_job = started == Started::kHere;
   if (!quiet) {

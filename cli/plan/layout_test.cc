@@ -133,7 +133,7 @@ TEST_F(Layout, TimesAndLostHostsReachTheCoordinator) {
   EXPECT_EQ(job.finish_timeout_ms, 0);
   EXPECT_EQ(DescribeJob(LoadCluster("hosts = [\"h1\", \"h2\"]\nlayout = \"mirrored\""), "id")
                 .finish_timeout_ms,
-            30'000);
+            600'000);
 }
 
 TEST_F(Layout, PythonIsUnbufferedUnlessTheFileSaysOtherwise) {

@@ -46,7 +46,8 @@ namespace fs = std::filesystem;
 bool IsNoConfig(std::string_view config) { return config == "none" || config == "/dev/null"; }
 
 constexpr size_t kLongestFile = size_t{1} << 20;
-constexpr int64_t kMirroredFinishMs = 30'000;
+// Rank 0 may write its last checkpoint while the others have ended.
+constexpr int64_t kMirroredFinishMs = 600'000;
 
 // A file beside it of nearly that name, else how one is made.
 std::string HintForMissing(const fs::path& path) {

@@ -169,6 +169,10 @@ void ReportEnd(const JobRecord& record, const protocol::JobState& state, bool qu
         why.empty() ? "" : ": ", why);
   }
   if (state.result == protocol::JobResult::kFailed) PrintFirstFailure(record, state);
+  if (state.why.ends_with("(finish_timeout)")) {
+    Say("  try: tfdist why {} where it hung; --set finish_timeout=1h where it needs longer\n",
+        record.id);
+  }
   WarnOfLostOutput(state);
   for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
     for (const int slot : *doubtful) {

@@ -78,7 +78,7 @@ env = {{ {env} }}
     def assert_refused(self, result, job):
         result.expect(3)
         self.assertIn(f"port {self.port} of worker:0 is that of worker:0 of job {job}, which is on this host\n", result.err)
-        self.assertIn(f"wait for that job or end it (tfdist wait {job}, tfdist down {job})", result.err)
+        self.assertIn(f"wait for that job or end it, where it was started (tfdist wait {job}, tfdist down {job};", result.err)
 
     def test_the_second_is_refused_before_anything_starts(self):
         job = self.start("one")

@@ -243,9 +243,9 @@ std::optional<Decision> DecideFinish(const JobState& state, int64_t now_ns) {
   if (!IsOver(now_ns, decided.begin()->first, limit)) return std::nullopt;
   const TaskPlan& first = state.plan.tasks[decided.begin()->second];
   const TaskPlan& late = state.plan.tasks[*undecided.rbegin()];
+  // Which has not failed, so it is not the first that did.
   return Fail(fmt::format("{} on {} still runs {} after {} ended (finish_timeout)", late.task,
-                          HostOf(state, late), DurationText(limit), first.task),
-              late.task);
+                          HostOf(state, late), DurationText(limit), first.task));
 }
 
 std::optional<Decision> DecideDue(const JobState& state, int64_t now_ns) {
