@@ -193,6 +193,21 @@ class OfAnEngine:
         self.user.run("clean", "--yes", "cluster.toml").expect(0)
         self.assertEqual(engines.ask(hosts[0], self.engine, "ps", "--format", "{{.Names}}").split(), ["mine"])
 
+    def test_a_time_limit_ends_a_command_in_a_container(self):
+        """Also what has left its session, and its environment; the latter is named at least."""
+        self.start()
+        inside = lambda text: engines.ask(hosts[0], self.engine, "top", engines.containers(hosts[0])[0]).count(text)
+        for begin in ("sleep 8888", "env -i sleep 8888"):
+            with self.subTest(begin=begin):
+                done = self.user.run("exec", "--timeout", "3s", "worker:0", "--", "sh", "-c", f"{begin} & echo begun; sleep 9999")
+                self.assertIn("| begun\n", done.out)
+                if inside("8888"):
+                    self.assertNotIn("and was ended\n", done.err)
+                    self.assertIn("(sleep)", done.err)
+                self.assertEqual(inside("9999"), 0, done)
+        self.down()
+        self.assert_nothing_left()
+
     def test_a_lost_note_of_the_engines_is_said(self):
         up = self.start()
         (hosts[0].home / ".cache/tfdist/jobs" / self.user.job_id() / "h0/engines").unlink()
