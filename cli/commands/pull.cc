@@ -384,7 +384,7 @@ JobRecord FindJobBeforePaths(const std::string& job) {
   if (IsJobId(job)) return FindJob(job, Deed::kLook);
   const auto no_such_job = [&] {
     return NoSuchJob(Phase::kUsage, fmt::format("no job {} is known on this machine", job),
-                     fmt::format("a path stands behind its job: tfdist pull JOB {}; tfdist list "
+                     fmt::format("name the job before the path: tfdist pull JOB {}; tfdist list "
                                  "shows the jobs",
                                  job));
   };

@@ -216,8 +216,8 @@ int AwaitBoardPort(TensorBoardServer& server, Interrupts& interrupts) {
 void SayWhere(const BoardPlace& place, const BoardStage& stage, const std::string& url,
               bool is_beside_up) {
   const std::string what = fmt::format(
-      "TensorBoard {} on {} shows {} of job {}{}", stage.program.version, stage.site.host.name,
-      place.folder_words, place.job, stage.copy ? ", fetched from " + place.site().host.name : "");
+      "TensorBoard {} on {} for job {} ({}){}", stage.program.version, stage.site.host.name,
+      place.job, place.folder_words, stage.copy ? ", fetched from " + place.site().host.name : "");
   if (is_beside_up) {
     Say("tfdist: {}: {}\n", what, url);
     return;

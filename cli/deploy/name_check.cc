@@ -107,16 +107,17 @@ class Comparison {
         "add them to the DNS or to /etc/hosts there, or name hosts by numeric addresses");
     for (NameWarning& warning : warnings) warning.unresolved = true;
     add(loopback_,
-        fmt::format("names mean loopback on their own hosts: {}. A program that listens on its "
+        fmt::format("hosts resolve their own names to loopback: {}. A program that listens on its "
                     "host's name cannot be reached from other hosts (TensorFlow's servers and "
                     "{{runtime}} listen on all addresses)",
                     loopback_.Text()),
         "give the name its real address in /etc/hosts there, or name hosts by numeric addresses");
-    add(two_answers_, "names mean different machines on different hosts: " + two_answers_.Text(),
+    add(two_answers_,
+        "names resolve to different machines on different hosts: " + two_answers_.Text(),
         "make /etc/hosts or the DNS of the hosts agree, or name hosts by numeric addresses");
-    add(another_, "names mean another machine than the one that SSH reaches: " + another_.Text(),
-        "correct `ssh`, ~/.ssh/config or the hosts' DNS; behind address translation it may be "
-        "well");
+    add(another_, "names resolve to another machine than SSH reaches: " + another_.Text(),
+        "correct `ssh`, ~/.ssh/config or the hosts' DNS; with address translation "
+        "this may be right");
     return warnings;
   }
 

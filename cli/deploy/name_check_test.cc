@@ -75,7 +75,7 @@ TEST(NameCheck, NamesALoopbackNameThatOthersNeed) {
                                             Answer({"10.0.0.2"}, {{"10.0.0.1"}, {"127.0.1.1"}})});
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_THAT(warnings[0].text,
-              HasSubstr("loopback on their own hosts: a is 127.0.1.1; b is 127.0.1.1"));
+              HasSubstr("resolve their own names to loopback: a is 127.0.1.1; b is 127.0.1.1"));
 }
 
 TEST(NameCheck, NamesTwoAnswersWithTheHostsThatGiveThem) {
@@ -85,7 +85,7 @@ TEST(NameCheck, NamesTwoAnswersWithTheHostsThatGiveThem) {
                                       Answer({}, {{"10.0.0.1"}, {"10.0.0.2"}, {"10.0.0.3"}})});
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_EQ(warnings[0].text,
-            "names mean different machines on different hosts: "
+            "names resolve to different machines on different hosts: "
             "c is 10.0.0.3 on a, and 10.0.0.9 on b");
 }
 
@@ -95,7 +95,7 @@ TEST(NameCheck, NamesAnotherMachineThanTheOneThatSshReaches) {
                                Answer({"127.0.0.1", "10.0.0.2"}, {{"10.0.0.1"}, {"10.0.0.9"}})});
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_EQ(warnings[0].text,
-            "names mean another machine than the one that SSH reaches: "
+            "names resolve to another machine than SSH reaches: "
             "b is 10.0.0.9 on a, and SSH leads to a machine with 10.0.0.2");
 }
 

@@ -33,7 +33,7 @@ HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
   } else if (silence < kSilentAfterBeats) {
     said.word = Word::kHears;
     said.why = fmt::format(
-        "its agent has heard the coordinator {} ago: as far as it knows the job goes on",
+        "its agent last heard from the coordinator {} ago and considers the job running",
         DurationText(std::chrono::ceil<std::chrono::seconds>(silence)));
   } else {
     said.word = Word::kWaits;

@@ -54,7 +54,7 @@ void RequireGpu(const GpuCount& count, int gpu) {
         fmt::format("no GPU can be used: the NVIDIA driver is too old: it can do CUDA {}, and this "
                     "executable needs {}",
                     VersionText(count.driver_version), VersionText(count.runtime_version)),
-        fmt::format("a newer driver, or build tfdist with CUDA {}",
+        fmt::format("install a newer driver, or build tfdist with CUDA {}",
                     VersionText(count.driver_version)));
   }
   if (SeesNone(count)) {

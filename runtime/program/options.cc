@@ -96,26 +96,27 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
       ->delimiter(',')
       ->check(WholeNumber(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--filters", training.model.filters, "of the convolutions of cnn: 32 or 32,64")
+  app.add_option("--filters", training.model.filters,
+                 "filters in each convolution of cnn: 32 or 32,64")
       ->delimiter(',')
       ->check(WholeNumber(1, 1 << 12))
       ->capture_default_str();
   app.add_option("--batch", training.batch, "samples per step")
       ->check(WholeNumber(1, 1 << 16))
       ->capture_default_str();
-  app.add_option(
-         "--steps", training.steps,
-         "global steps, all trainers together; with --epochs: as many as those, if not given")
+  app.add_option("--steps", training.steps,
+                 "global steps, all trainers together; default with --epochs: until these end")
       ->check(WholeNumber(0))
       ->capture_default_str();
   app.add_option("--epochs", training.epochs,
-                 "rounds through the training samples, all trainers together; with --steps: what "
-                 "ends first")
+                 "rounds through the training samples, all trainers together; with --steps: until "
+                 "the first of both ends")
       ->check(WholeNumber(1))
       ->type_name("N");
-  app.add_option("--validation-split", training.validation_split,
-                 "share of the training samples that evaluations go by instead; the last line goes "
-                 "by the test set: 0.1")
+  app.add_option(
+         "--validation-split", training.validation_split,
+         "fraction of training samples held out for evaluation: 0.1; the final line uses the "
+         "test set")
       ->check(ShareBelowOne())
       ->type_name("F");
   auto* rate = app.add_option("--learning-rate", training.optimizer.learning_rate,
@@ -164,7 +165,7 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
                  "file for the chief's measurements, a line of JSON about every second")
       ->type_name("FILE");
   app.add_option("--summary-dir", texts.summary_dir,
-                 "folder for the same as TensorBoard's event files")
+                 "folder for the same measurements as TensorBoard's event files")
       ->type_name("DIR");
   CheckpointOptions& checkpoints = training.checkpoints;
   app.add_option(
@@ -173,18 +174,18 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
          "it there are none")
       ->type_name("DIR");
   app.add_option("--checkpoint-steps", checkpoints.steps,
-                 "global steps between checkpoints; 0: by time alone")
+                 "global steps between checkpoints; 0: only by time")
       ->check(WholeNumber(0))
       ->capture_default_str();
   app.add_option("--checkpoint-seconds", texts.checkpoint_seconds,
                  "seconds between checkpoints, where --checkpoint-steps is 0")
       ->check(WholeNumber(1, 1'000'000'000))
       ->capture_default_str();
-  app.add_option("--keep-checkpoints", checkpoints.keep, "how many of the newest are kept")
+  app.add_option("--keep-checkpoints", checkpoints.keep, "number of newest checkpoints to keep")
       ->check(WholeNumber(1, 1000))
       ->capture_default_str();
   app.add_option("--checkpoint-misses", checkpoints.misses,
-                 "how many checkpoints in a row that fail end the training; 0: none do")
+                 "stop training after N failed checkpoints in a row; 0: never")
       ->check(WholeNumber(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--from-checkpoint", texts.from_checkpoint,
@@ -196,8 +197,8 @@ void Declare(CLI::App& app, Options& options, Texts& texts, int64_t& timeout_sec
       ->capture_default_str();
   app.add_option(
          "--device", texts.device,
-         "what a trainer computes on: auto (a GPU that this executable can use and sees, else "
-         "the CPU), cpu, cuda:N")
+         "device of a trainer: auto (a GPU that this executable sees and can use, else the CPU), "
+         "cpu, cuda:N")
       ->type_name("DEVICE")
       ->capture_default_str();
   app.add_option("--values", texts.values, "number format on the wire, for this trainer")

@@ -1102,7 +1102,7 @@ class LocalJob(unittest.TestCase):
         for path in ("file", "folder/file"):
             pull = self.user.run("pull", path)
             self.assertEqual(pull.code, 4, pull)
-            self.assertIn(f"a path stands behind its job: tfdist pull JOB {path}", pull.err)
+            self.assertIn(f"name the job before the path: tfdist pull JOB {path}", pull.err)
         wait_for(lambda: not self.user.left(), "the agents have left")
         restart()
         cleaned = self.user.run("clean", "--yes", str(self.user.folder / "short-0.toml"))

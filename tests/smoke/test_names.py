@@ -86,7 +86,7 @@ config = "{hosts.ssh_config}"
             self.edit(host, lambda line, own=host.name: f"127.0.1.1 {own}\n" if line.endswith(f" {own}\n") else line)
         result = self.up(hosts)
         self.assertEqual(result.code, 0, result)
-        self.assertIn("tfdist: warning: names mean loopback on their own hosts: h1 is 127.0.1.1; h2 is 127.0.1.1",
+        self.assertIn("tfdist: warning: hosts resolve their own names to loopback: h1 is 127.0.1.1; h2 is 127.0.1.1",
                       result.err)
         self.assertIn("  try: give the name its real address", result.err)
         self.assert_nothing_left(hosts)

@@ -94,7 +94,7 @@ class TensorBoard(unittest.TestCase):
         self.user.wait_until_tasks_run("board")
         self.assertEqual(self.boards(), [])
         self.write_events()
-        line = self.wait_for_text(up, r"tfdist: TensorBoard 0\.1 on \S+ shows /home/trainer of job board-\S+: http://\S+\n")
+        line = self.wait_for_text(up, r"tfdist: TensorBoard 0\.1 on \S+ for job board-\S+ \(/home/trainer\): http://\S+\n")
         self.assertEqual(self.get(URL.search(line)[0], EVENTS), b"events")
         self.assertNotIn("TensorBoard", up.out.read_text())  # that is for what tasks print
         self.end_job()

@@ -106,8 +106,8 @@ class TensorBoard(unittest.TestCase):
         shown, address = self.show("board")
         self.assertEqual(len(self.boards(hosts)), 1)
         self.assert_shows(address, "runs")
-        self.assertRegex(shown.err.read_text(), rf"TensorBoard [\d.]+ on {hosts[0].address} shows /home/trainer of job "
-                                                r"board-\S+; Ctrl-C ends it")
+        self.assertRegex(shown.err.read_text(), rf"TensorBoard [\d.]+ on {hosts[0].address} for job "
+                                                r"board-\S+ \(/home/trainer\); Ctrl-C ends it")
         self.assert_ends(shown, hosts)
         self.assertEqual(self.user.status("board")["state"], "running")
 
@@ -117,7 +117,7 @@ class TensorBoard(unittest.TestCase):
 
         def address():
             assert up.poll() is None, f"ended with {up.returncode}: {up.err.read_text()}"
-            return re.search(r"tfdist: TensorBoard [\d.]+ on \S+ shows /home/trainer of job board-\S+: (http://\S+)\n",
+            return re.search(r"tfdist: TensorBoard [\d.]+ on \S+ for job board-\S+ \(/home/trainer\): (http://\S+)\n",
                              up.err.read_text())
 
         self.assert_shows(wait_for(address, lambda: f"an address: {up.err.read_text()}", ENOUGH_SECONDS)[1], "runs")
