@@ -49,7 +49,11 @@ Target WithTimeToConnect(Target target, const HostConfig& host, TimePoint& deadl
     limits.banner = std::max<std::chrono::milliseconds>(
         host.connect_timeout, std::min<std::chrono::milliseconds>(limits.banner, kUnknownWay));
   }
-  limits.tcp = std::max<std::chrono::milliseconds>(limits.tcp, host.connect_timeout);
+  // A host that does not take the connection costs no more time than there was: only one that does is waited for longer.
+  const auto left = std::chrono::round<std::chrono::milliseconds>(deadline - SystemClock().Now());
+  const auto unseen = target.program == Program::kOpenssh ? kUnknownWay : 0s;
+  limits.tcp = std::max<std::chrono::milliseconds>(
+      host.connect_timeout, std::clamp<std::chrono::milliseconds>(left - unseen, 0ms, limits.tcp));
   deadline += std::max(0ms, limits.tcp + limits.banner - usual);
   return target;
 }
