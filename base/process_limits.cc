@@ -166,6 +166,7 @@ std::string_view LimitRemedy(std::string_view words) {
     return ((words.find(texts) != std::string_view::npos) || ...);
   };
   if (said("No space left on device", "quota exceeded")) return kRoomRemedy;
+  if (said("Read-only file system")) return kWritableRemedy;
   if (said("Too many open files")) return kDescriptorLimitRemedy;
   if (said("File too large", "File size limit exceeded")) return kFileSizeLimitRemedy;
   if (said("Cannot allocate memory", "ut of memory", "failed to map segment")) {

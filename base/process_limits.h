@@ -40,8 +40,16 @@ inline constexpr std::string_view kRoomRemedy =
 // for most programs. Each as {why, remedy}.
 std::vector<std::pair<std::string, std::string>> LowLimitsOfTasks();
 
-// The remedy where the last words of a program on a host say that it could not have a process, a file, memory or room on a disk;
-// else empty.
+// Where the job's own files do not fit.
+inline constexpr std::string_view kRoomForWorkRemedy =
+    "make room there, or set remote_dir in [ssh] (--set ssh.remote_dir=FOLDER); .tfdistignore "
+    "keeps files of the work folder at home";
+
+inline constexpr std::string_view kWritableRemedy =
+    "set remote_dir in [ssh] to a folder in which you may write (--set ssh.remote_dir=FOLDER)";
+
+// The remedy where the last words of a program on a host say that it could not have a process, a file, memory or room on a disk, or
+// may not write; else empty.
 std::string_view LimitRemedy(std::string_view words);
 
 // Starts that number of threads at once, for a moment, each with a stack of `stack_bytes` (0: the usual one); where it cannot, again

@@ -58,6 +58,7 @@ void to_json(Json& json, const HostFacts& value) {
   json = {{"machine", value.machine},
           {"disk_free", value.disk_free_bytes},
           {"files_free", value.files_free},
+          {"kept_bytes", value.kept_bytes},
           {"ports", value.ports},
           {"names", value.names},
           {"set_up_made", value.set_up_made},
@@ -65,6 +66,8 @@ void to_json(Json& json, const HostFacts& value) {
           {"images", value.images},
           {"commands", value.commands},
           {"limits", value.limits},
+          {"files", value.files},
+          {"settings", value.settings},
           {"gpus", value.gpus},
           {"gpu_trouble", value.gpu_trouble},
           {"networks", value.networks}};
@@ -79,6 +82,7 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("machine").get_to(value.machine);
   json.at("disk_free").get_to(value.disk_free_bytes);
   json.at("files_free").get_to(value.files_free);
+  json.at("kept_bytes").get_to(value.kept_bytes);
   json.at("ports").get_to(value.ports);
   json.at("names").get_to(value.names);
   json.at("set_up_made").get_to(value.set_up_made);
@@ -86,6 +90,8 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("images").get_to(value.images);
   json.at("commands").get_to(value.commands);
   json.at("limits").get_to(value.limits);
+  json.at("files").get_to(value.files);
+  json.at("settings").get_to(value.settings);
   json.at("gpus").get_to(value.gpus);
   json.at("gpu_trouble").get_to(value.gpu_trouble);
   json.at("networks").get_to(value.networks);

@@ -102,10 +102,13 @@ struct HostFacts {
   std::string machine;  // equal texts: one machine, or one network namespace of it
   uint64_t disk_free_bytes = 0;
   uint64_t files_free = 0;
+  uint64_t kept_bytes = 0;  // of files that earlier jobs have brought: this job's may be among them
   std::vector<PortFact> ports;
   ResolvedNames names;
   std::vector<DataFact> data;     // each that is a path of the host, and there
-  std::vector<Trouble> commands;  // of tasks, that cannot be executed, and data that they lack
+  std::vector<Trouble> commands;  // of tasks, that cannot be executed
+  std::vector<Trouble> files;     // data that tasks lack; why a job's folder could not be made
+  std::vector<Trouble> settings;  // of this host for every program, that tasks would inherit
   std::vector<ImageFact> images;  // of tasks, with engines that answer
   bool set_up_made = false;       // an earlier job has run that set-up here
   std::vector<std::string> gpus;  // "NVIDIA H100 80GB HBM3", by number

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <future>
 #include <iterator>
 #include <limits>
@@ -12,6 +14,7 @@
 #include <system_error>
 
 #include "agent/census/process_table.h"
+#include "agent/check/host_settings.h"
 #include "agent/check/networks.h"
 #include "agent/check/plan_ports.h"
 #include "agent/check/programs.h"
@@ -27,6 +30,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process_limits.h"
+#include "job/layout.h"
 
 namespace tfdist::agent {
 namespace {
@@ -73,6 +77,29 @@ void LookAtDisk(const fs::path& base, HostFacts& facts) {
   facts.disk_free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
   // Some file systems do not count files.
   facts.files_free = info.f_files == 0 ? std::numeric_limits<int64_t>::max() : info.f_favail;
+}
+
+uint64_t KeptBytes(const fs::path& files) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  // Not a range's for: its ++ throws.
+  for (fs::directory_iterator entry(files, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    std::error_code gone;
+    const auto size = entry->file_size(gone);
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
+// A check leaves nothing, so that it makes no folder either.
+std::optional<Trouble> FindReadOnly(const fs::path& base) {
+  for (const fs::path& folder : {base, base / layout::kJobs, base / layout::kFiles}) {
+    if (access(folder.c_str(), W_OK | X_OK) == 0 || errno == ENOENT) continue;
+    return Trouble{WithErrno(fmt::format("cannot make a folder in {}", folder.string()), errno),
+                   std::string(kWritableRemedy)};
+  }
+  return std::nullopt;
 }
 
 // As the task would be started, in a folder that there is not.
@@ -189,7 +216,7 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
   const bool set_up_made =
       !survey.set_up_key.empty() && FillMade(survey.tasks, survey.set_up_key, base);
   HostFacts facts;
-  FillDataThatIsThere(survey.tasks, survey.data, facts.commands);
+  FillDataThatIsThere(survey.tasks, survey.data, facts.files);
   // This check has threads too; the agent and each task with its holder need more.
   CheckRoomForThreads(kThreadsOfAnAgent + MostThreadsOf(survey.tasks), kCheckStackBytes,
                       Phase::kStart);
@@ -206,6 +233,9 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
   facts.set_up_made = set_up_made;
   facts.machine = FindMachine();
   LookAtDisk(base, facts);
+  facts.kept_bytes = KeptBytes(base / layout::kFiles);
+  if (auto read_only = FindReadOnly(base)) facts.files.push_back(*std::move(read_only));
+  facts.settings = FindForeignSettings();
   facts.ports = LookAtPorts(survey);
   std::ranges::move(FindCommandTroubles(survey, folder), std::back_inserter(facts.commands));
   ImagesFound of_images = LookAtImages(survey.tasks, deadline);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
+#include <string>
+
 #include "base/error.h"
 #include "base/process_limits.h"
 
@@ -20,7 +22,7 @@ void CheckRoom(const std::filesystem::path& folder, uint64_t bytes) {
   throw Error(Phase::kFiles,
               fmt::format("the job's files need {} MiB at {}, where {} MiB are free", bytes >> 20,
                           folder.string(), *free_bytes >> 20),
-              fmt::format("{}; .tfdistignore keeps files of the work folder at home", kRoomRemedy));
+              std::string(kRoomForWorkRemedy));
 }
 
 }  // namespace tfdist::agent

@@ -38,12 +38,14 @@ using protocol::PortFact;
 
 constexpr uint64_t kLittleDiskBytes = uint64_t{1} << 30;
 constexpr uint64_t kFewFiles = 1000;
+constexpr uint64_t kFilesOfASlot = 32;  // its own, with one task
 constexpr std::chrono::nanoseconds kClocksApart = 1s;
 
 class Findings {
  public:
-  Findings(const Plan& plan, const std::vector<HostReport>& reports, bool runs_already)
-      : plan_(plan), reports_(reports), runs_already_(runs_already) {}
+  Findings(const Plan& plan, const std::vector<HostReport>& reports, bool runs_already,
+           const WorkSize& work)
+      : plan_(plan), reports_(reports), runs_already_(runs_already), work_(work) {}
 
   std::vector<Finding> All() {
     for (size_t slot = 0; slot < reports_.size(); ++slot) LookAtHost(slot);
@@ -79,6 +81,12 @@ class Findings {
     for (const auto& trouble : report.facts->commands) {
       AddError(slot, "command", trouble.why, trouble.remedy);
     }
+    for (const auto& trouble : report.facts->files) {
+      AddError(slot, "files", trouble.why, trouble.remedy);
+    }
+    for (const auto& setting : report.facts->settings) {
+      AddWarning(slot, "settings", setting.why, setting.remedy);
+    }
     if (const auto& logout = report.facts->logout) {
       AddError(slot, "logout", logout->why, logout->remedy);
     }
@@ -110,13 +118,36 @@ class Findings {
     }
   }
 
+  // Those that share its disk. Two addresses with one kernel may be containers, each with its own.
+  [[nodiscard]] uint64_t SlotsBeside(size_t slot) const {
+    uint64_t slots = 0;
+    for (size_t other = 0; other < reports_.size(); ++other) {
+      if (PlannedMachine(other) == PlannedMachine(slot)) ++slots;
+    }
+    return slots;
+  }
+
   void LookAtDisk(size_t slot, const HostFacts& facts) {
     const std::string& base = reports_[slot].base;
-    if (facts.disk_free_bytes < kLittleDiskBytes) {
+    const uint64_t slots = SlotsBeside(slot);
+    const uint64_t lacking = std::max(work_.large_bytes, facts.kept_bytes) - facts.kept_bytes;
+    const uint64_t needed_bytes = runs_already_ ? 0 : slots * work_.bytes + lacking;
+    const uint64_t needed_files = runs_already_ ? 0 : slots * (work_.entries + kFilesOfASlot);
+    if (facts.disk_free_bytes < needed_bytes) {
+      AddError(slot, "disk",
+               fmt::format("the job's files need {} MiB at {}, where {} MiB are free",
+                           needed_bytes >> 20, base, facts.disk_free_bytes >> 20),
+               std::string(kRoomForWorkRemedy));
+    } else if (facts.files_free < needed_files) {
+      AddError(slot, "disk",
+               fmt::format("the job needs room for {} files at {}, where room for {} is left",
+                           needed_files, base, facts.files_free),
+               std::string(kRoomForWorkRemedy));
+    } else if (facts.disk_free_bytes < kLittleDiskBytes + needed_bytes) {
       AddWarning(slot, "disk",
                  fmt::format("{} MiB are free at {}", facts.disk_free_bytes >> 20, base),
                  std::string(kRoomRemedy));
-    } else if (facts.files_free < kFewFiles) {
+    } else if (facts.files_free < kFewFiles + needed_files) {
       AddWarning(slot, "disk",
                  fmt::format("room for {} files is left at {}", facts.files_free, base),
                  "remove files there, or set remote_dir in [ssh] (--set ssh.remote_dir=FOLDER)");
@@ -412,14 +443,15 @@ class Findings {
   const Plan& plan_;
   const std::vector<HostReport>& reports_;
   const bool runs_already_;
+  const WorkSize work_;
   std::vector<Finding> findings_;
 };
 
 }  // namespace
 
 std::vector<Finding> FindingsOf(const Plan& plan, const std::vector<HostReport>& reports,
-                                bool runs_already) {
-  return Findings(plan, reports, runs_already).All();
+                                bool runs_already, const WorkSize& work) {
+  return Findings(plan, reports, runs_already, work).All();
 }
 
 }  // namespace tfdist::cli

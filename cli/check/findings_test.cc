@@ -238,6 +238,31 @@ TEST_F(FindingsTest, OneHostsOwnTroublesAreTold) {
                           "warning disk h2: 5 MiB are free at /home/u/.cache/tfdist"));
 }
 
+TEST_F(FindingsTest, SlotsOfOneMachineShareItsDisk) {
+  for (const size_t slot : {size_t{1}, size_t{2}}) {
+    plan_.hosts[slot].address = "10.0.0.2";
+    reports_[slot].facts->machine = "h2";
+    reports_[slot].facts->disk_free_bytes = uint64_t{10} << 30;
+  }
+  const WorkSize work{.bytes = uint64_t{5} << 30, .large_bytes = uint64_t{4} << 30, .entries = 10};
+  reports_[2].facts->kept_bytes = uint64_t{4} << 30;
+  const auto findings = FindingsOf(plan_, reports_, false, work);
+  ASSERT_EQ(findings.size(), 2);
+  EXPECT_EQ(findings[1].severity, Severity::kWarning);
+  EXPECT_EQ(findings[0].what,
+            "the job's files need 14336 MiB at /home/u/.cache/tfdist, where 10240 MiB are free");
+  EXPECT_TRUE(FindingsOf(plan_, reports_, true, work).empty());
+}
+
+TEST_F(FindingsTest, RoomForFewFilesIsAnErrorWhereTheJobNeedsMore) {
+  reports_[0].facts->files_free = 20;
+  reports_[1].facts->files_free = 500;
+  EXPECT_THAT(Found(), ElementsAre("error disk h1: the job needs room for 32 files at "
+                                   "/home/u/.cache/tfdist, where room for 20 is left",
+                                   "warning disk h2: room for 500 files is left at "
+                                   "/home/u/.cache/tfdist"));
+}
+
 TEST(ListTest, NamesAFewAndCountsTheOthers) {
   EXPECT_EQ(ListOf({"a", "b"}), "a, b");
   EXPECT_EQ(ListOf({"a", "b", "c", "d", "e", "f"}), "a, b, c, d and 2 more");

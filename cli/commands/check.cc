@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/size_text.h"
 #include "cli/check/findings.h"
 #include "cli/check/host_check.h"
 #include "cli/commands/commands.h"
 #include "cli/deploy/plan_hash.h"
+#include "cli/deploy/workdir_parts.h"
 #include "cli/exit_codes.h"
 #include "cli/find/adopt_job.h"
 #include "cli/job/job_record.h"
@@ -283,10 +285,21 @@ void PrintCheckAsJson(const Plan& plan, const std::optional<std::string>& runnin
   PrintJson(value);
 }
 
-// Scripts that no task would find; what else is wrong with it is printed.
-std::vector<Finding> FindingsOfWorkdir(const Plan& plan) {
+// Files of one size may have one content.
+WorkSize SizeOf(const WorkdirListing& listing) {
+  WorkSize work{.bytes = listing.bytes, .entries = listing.entries.size()};
+  std::set<uint64_t> sizes;
+  for (const WorkdirEntry& entry : listing.entries) {
+    if (entry.size_bytes() < kLargeFileBytes || !sizes.insert(entry.size_bytes()).second) continue;
+    work.large_bytes += entry.size_bytes();
+  }
+  return work;
+}
+
+// Scripts that no task would find.
+std::vector<Finding> FindingsOfWorkdir(const WorkdirLook& look) {
   std::vector<Finding> findings;
-  for (const WorkdirWarning& warning : WarnOfWorkdir(plan)) {
+  for (const WorkdirWarning& warning : look.certain) {
     findings.push_back({Severity::kError, "command", "", warning.text, warning.remedy});
   }
   return findings;
@@ -328,10 +341,12 @@ std::vector<HostReport> AskOrSay(const Plan& plan) {
 
 int CheckCommand(const CheckArguments& arguments) {
   const Plan plan = LoadPlan(arguments.source);
-  std::vector<Finding> findings = FindingsOfWorkdir(plan);
+  const WorkdirLook workdir = WarnOfWorkdir(plan);
+  std::vector<Finding> findings = FindingsOfWorkdir(workdir);
   const std::vector<HostReport> reports = AskOrSay(plan);
   const std::optional<std::string> running = JobOfThisPlan(plan, reports[0]);
-  std::ranges::move(FindingsOf(plan, reports, running.has_value()), std::back_inserter(findings));
+  std::ranges::move(FindingsOf(plan, reports, running.has_value(), SizeOf(workdir.listing)),
+                    std::back_inserter(findings));
   const size_t errors = Count(findings, Severity::kError);
   if (arguments.json) {
     PrintCheckAsJson(plan, running, reports, findings);

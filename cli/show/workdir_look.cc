@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/failures.h"
 #include "cli/deploy/workdir_report.h"
 #include "cli/show/report.h"
@@ -58,9 +60,11 @@ void ShowWorkdir(const Plan& plan) {
   }
 }
 
-std::vector<WorkdirWarning> WarnOfWorkdir(const Plan& plan) {
+WorkdirLook WarnOfWorkdir(const Plan& plan) {
   if (!plan.workdir) return {};
-  return SayOtherWarnings(plan, List(plan));
+  WorkdirListing listing = List(plan);
+  std::vector<WorkdirWarning> certain = SayOtherWarnings(plan, listing);
+  return {std::move(listing), std::move(certain)};
 }
 
 }  // namespace tfdist::cli

@@ -17,7 +17,11 @@ WorkdirListing LookThroughWorkdir(const Plan& plan, bool say);
 // Says the same; that a task cannot run is a warning, too.
 void ShowWorkdir(const Plan& plan);
 
-// Prints the warnings only, and returns those for which tasks cannot run.
-std::vector<WorkdirWarning> WarnOfWorkdir(const Plan& plan);
+struct WorkdirLook {
+  WorkdirListing listing;
+  std::vector<WorkdirWarning> certain;  // for which tasks cannot run
+};
+// Prints the other warnings only.
+WorkdirLook WarnOfWorkdir(const Plan& plan);
 
 }  // namespace tfdist::cli

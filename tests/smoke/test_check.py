@@ -135,6 +135,14 @@ class FourHosts(Checked):
             self.assertEqual(check.wait(timeout=60 * PATIENCE), 0, check.out.read_text() + check.err.read_text())
         self.assert_clean(hosts)
 
+    def test_what_fits_on_no_disk_is_an_error(self):
+        hosts = self.start_hosts(1)
+        with open(self.user.folder / "holes", "wb") as file:
+            file.truncate(1 << 40)
+        code, kinds, findings = self.findings(self.write(hosts, layout="mirrored"), "--set", "task.workdir=.")
+        self.assertEqual((code, kinds), (3, ["error disk h1"]), findings)
+        self.assertRegex(findings[0]["what"], r"^the job's files need 20971\d\d MiB at /home/trainer/\.cache/tfdist, where \d+ MiB are free$")
+
     def test_a_killed_check_leaves_nothing(self):
         hosts = self.start_hosts(2)
         hosts[1].drop(hosts[0], 2222)  # so that it waits for the answer

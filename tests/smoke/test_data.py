@@ -82,7 +82,7 @@ class OfTheHosts(OnHosts):
         self.assertIn("No such file or directory", refused.err)
         self.assertNotIn(f"tfdist: {self.hosts[0].address}: files", refused.err)
         checked = self.user.run("check", file).expect(3)
-        self.assertIn(f"error: {address}: command: data set: /home/trainer/set: No such file or directory\n", checked.out)
+        self.assertIn(f"error: {address}: files: data set: /home/trainer/set: No such file or directory\n", checked.out)
 
     def test_only_hosts_whose_tasks_name_it_need_it(self):
         self.put(self.hosts[0], "set/part", "here\n")

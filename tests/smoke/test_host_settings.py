@@ -69,6 +69,9 @@ class TfConfigOfTheHost(unittest.TestCase):
                    "so tasks inherit it\n")
         result = self.up(hosts, shell("echo not by $no_proxy"))
         self.assertIn(warning, result.err)
+        checked = self.user.run("check", str(self.user.folder / "cluster.toml")).expect(0)
+        self.assertIn(f"warning: {hosts[0].address}: settings: NCCL_DEBUG, http_proxy: set there for every program", checked.out)
+        self.assertNotIn("secret", checked.out + checked.err)
         self.assertNotIn("secret", result.out + result.err)
         self.assertIn(f"worker:0 | not by {','.join(sorted([hosts[0].address, '127.0.0.1', 'localhost']))}\n", result.out)
 

@@ -134,11 +134,12 @@ class KindsTest(unittest.TestCase):
             self.assertEqual(ssh.returncode, 0, ssh)
         way = ["-F", str(config), "-H", ",".join(hosts)]
         for words, result in ((kind.exec, self.user.run("exec", *way, "--", "true")),
+                              (kind.up, self.user.run("check", *way, "--no-workdir", "--", "true")),
                               (kind.up, self.user.run("up", *way, "--no-workdir", "--", "true"))):
             self.assertEqual(result.code, 3 if words else 0, result)
-            self.assertIn(words, result.err)
+            self.assertIn(words, result.out + result.err)
 
-    def test_where_ssh_works_so_do_exec_and_up(self):
+    def test_where_ssh_works_so_do_exec_check_and_up(self):
         for kind in KINDS:
             if kind.options.get("shell") and not pathlib.Path(kind.options["shell"]).exists():
                 continue
@@ -148,6 +149,18 @@ class KindsTest(unittest.TestCase):
                 self.check(kind, hosts.ssh_config)
                 if kind.up:
                     wait_for(lambda: not hosts[0].processes(), lambda: f"nothing left, there is {hosts[0].processes()}")
+
+    def test_a_home_that_has_become_read_only(self):
+        """The agent of an earlier job is there, and runs."""
+        hosts = self.start_hosts()
+        home_of_its_own("rw")(hosts[0])
+        way = ["-F", str(hosts.ssh_config), "-H", "h1", "--no-workdir", "--", "true"]
+        self.user.run("up", *way).expect(0)
+        hosts[0].run_as("root", ["mount", "-o", "remount,ro", "/home/trainer"])
+        for command in ("check", "up"):
+            result = self.user.run(command, *way).expect(3)
+            self.assertIn("Read-only file system", result.out + result.err)
+            self.assertIn("set remote_dir in [ssh]", result.out + result.err)
 
     def test_behind_a_jump_host_with_the_default_max_startups(self):
         with Hosts(5, max_startups="10:30:100") as hosts:
