@@ -203,7 +203,7 @@ void to_json(Json& json, const HostDescription& value) {
           {"replaces", value.replaces},
           {"control_port", value.control_port},
           {"needs_ports", value.needs_ports}};
-  Put(json, "workdir", value.workdir);
+  if (!value.workdir.empty()) json["workdir"] = value.workdir;
   Put(json, "set_up", value.set_up);
   if (!value.data.empty()) json["data"] = value.data;
 }
@@ -217,7 +217,12 @@ void from_json(const Json& json, HostDescription& value) {
   value.replaces = json.value("replaces", "");
   value.control_port = json.value("control_port", 0);
   value.needs_ports = json.value("needs_ports", false);
-  Get(json, "workdir", value.workdir);
+  // Older jobs have one archive.
+  if (const auto workdir = json.find("workdir"); workdir != json.end() && workdir->is_object()) {
+    value.workdir = {workdir->get<FileDescription>()};
+  } else if (workdir != json.end()) {
+    workdir->get_to(value.workdir);
+  }
   Get(json, "set_up", value.set_up);
   if (json.contains("data")) json.at("data").get_to(value.data);
 }

@@ -75,8 +75,8 @@ struct FileDescription {
   std::string sha256;  // 64 hexadecimal digits, of the content as it lies on the host
   uint64_t size_bytes = 0;
   bool executable = false;
-  // Relative: "runtime"; kWorkTimes; "work/data/train.npz" for a large file of the workdir; empty for the
-  // workdir's archive of all else.
+  // Relative: "runtime"; kWorkTimes; "work/data/train.npz" for a large file of the workdir; empty for an
+  // archive of the workdir's other files.
   std::string link;
 };
 
@@ -163,7 +163,8 @@ struct HostDescription {
   std::vector<TaskDescription> tasks;
   CommonTexts common;  // those that the tasks' texts name
   std::vector<FileDescription> files;
-  std::optional<FileDescription> workdir;  // a tar.gz, unpacked into "work" before files go there
+  std::vector<FileDescription>
+      workdir;  // tar.gz, unpacked into "work" in this order before files go there
   std::optional<SetUpDescription> set_up;
   std::vector<DataDescription> data;  // that the tasks' texts name
   Bytes secret;                       // of the job: for the runtime's keys; never logged

@@ -34,7 +34,7 @@ HostDescription SampleHost() {
   host.tasks = {task};
   host.common = {{"port", Text(":2222/")}};
   host.files = {{"ab", 12, true, "runtime"}};
-  host.workdir = FileDescription{"cd", 3, false, ""};
+  host.workdir = {FileDescription{"cd", 3, false, ""}};
   host.secret.value = std::string("\0\1\2", 3);
   host.data = {{"set", Text("/d"), "", ""}, {"one", Text(), std::string(64, 'a'), kAwkward}};
   host.replaces = "digits-1";
@@ -57,7 +57,7 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
   EXPECT_EQ(got.tasks[0].gpu_share, SampleHost().tasks[0].gpu_share);
   EXPECT_EQ(got.common, SampleHost().common);
   EXPECT_EQ(got.secret, SampleHost().secret);
-  EXPECT_EQ(got.workdir->sha256, "cd");
+  EXPECT_EQ(got.workdir.at(0).sha256, "cd");
   ASSERT_EQ(got.data.size(), 2U);
   EXPECT_EQ(got.data[0].path, Text("/d"));
   EXPECT_EQ(got.data[1].key, std::string(64, 'a'));

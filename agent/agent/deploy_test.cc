@@ -62,8 +62,8 @@ TEST_F(DeployTest, BringsFilesAndWorkdirAndRunsThem) {
   Upload(client, description.files[0], program);
   // The archive lies on the host as it comes: still compressed.
   const std::string archive = Gzip(Archive("some data\n"));
-  description.workdir = FileOf(archive, false, "");
-  Upload(client, *description.workdir, archive);
+  description.workdir = {FileOf(archive, false, "")};
+  Upload(client, description.workdir[0], archive);
   protocol::TaskDescription task;
   task.task = "worker:0";
   task.argv = {protocol::Text(std::string(protocol::kRuntimePath)), "arguments"};

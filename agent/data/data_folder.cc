@@ -68,11 +68,11 @@ void WriteToDisk(const fs::path& folder) {
   throw Error(Phase::kFiles, WithErrno("cannot sync " + folder.string(), errno));
 }
 
-// What was announced with `link`; the command sends both of them always.
-const FileDescription& FileAs(std::string_view link, const DataOffer& offer) {
-  const auto found = std::ranges::find(offer.files, link, &FileDescription::link);
+// The command sends them always.
+const FileDescription& TimesOf(const DataOffer& offer) {
+  const auto found = std::ranges::find(offer.files, protocol::kWorkTimes, &FileDescription::link);
   if (found != offer.files.end()) return *found;
-  throw Error(Phase::kFiles, "data came without its archive or its times");
+  throw Error(Phase::kFiles, "data came without its times");
 }
 
 std::string JobInLock(const fs::path& lock) {
@@ -220,7 +220,10 @@ void DataFolder::Make(const FilePlaces& places, const DataOffer& offer,
 
 void DataFolder::Fill(const FilePlaces& places, const DataOffer& offer, const fs::path& folder,
                       const std::stop_token& stop) const {
-  UnpackArchive(places.PathOf(FileAs("", offer).sha256), folder, kDataUnpackLimit, stop);
+  for (const FileDescription& file : offer.files) {
+    if (file.link.empty())
+      UnpackArchive(places.PathOf(file.sha256), folder, kDataUnpackLimit, stop);
+  }
   std::set<std::string> placed;  // of two equal files each has its own mode and time
   for (const FileDescription& file : offer.files) {
     const auto path = PathInWork(file.link);
@@ -229,7 +232,7 @@ void DataFolder::Fill(const FilePlaces& places, const DataOffer& offer, const fs
     const bool own = placed.insert(file.sha256).second;
     PlaceInWork(places, file, folder, *path, own ? Packed(file.sha256) : fs::path());
   }
-  SetTimesAndModes(places.PathOf(FileAs(protocol::kWorkTimes, offer).sha256), folder);
+  SetTimesAndModes(places.PathOf(TimesOf(offer).sha256), folder);
 }
 
 std::optional<std::string> RemoveData(const fs::path& path, fs::file_time_type unused_since) {

@@ -42,7 +42,7 @@ Json SampleHost() {
   HostDescription host;
   host.tasks = {task};
   host.files = {{"ab", 12, true, "runtime"}};
-  host.workdir = FileDescription{"cd", 3, false, ""};
+  host.workdir = {FileDescription{"cd", 3, false, ""}};
   host.secret.value = "s3cret";
   return host;
 }

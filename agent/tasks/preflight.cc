@@ -64,8 +64,8 @@ void UnpackWorkdir(const HostDescription& description, const FileStore& store,
     throw Error(Phase::kFiles, fmt::format("{}: {}", folder.work().string(), *left));
   }
   MakePrivateFolder(folder.work());
-  if (description.workdir) {
-    UnpackArchive(store.PathOf(description.workdir->sha256), folder.work(), kUnpackLimit);
+  for (const FileDescription& archive : description.workdir) {
+    UnpackArchive(store.PathOf(archive.sha256), folder.work(), kUnpackLimit);
   }
   for (const FileDescription& file : description.files) {
     const auto path = PathInWork(file.link);

@@ -122,8 +122,8 @@ TEST_F(PreflightTest, LeavesAFreePortFree) {
 
 TEST_F(PreflightTest, TellsWhatTarSaysOfABrokenArchive) {
   HostDescription description = WithTask(Task("sh"));
-  description.workdir.emplace();
-  description.workdir->sha256 = std::string(64, 'a');
+  description.workdir.emplace_back();
+  description.workdir[0].sha256 = std::string(64, 'a');
   MakePrivateFolder(path_ / "files");
   ReplaceFile(path_ / "files" / std::string(64, 'a'), "no archive", 0400);
   try {
@@ -148,8 +148,8 @@ class WorkFilesTest : public PreflightTest {
   }
   // An archive of the folder `from`, as the work folder's.
   void AddArchive(HostDescription& description, const std::filesystem::path& from) {
-    description.workdir.emplace();
-    description.workdir->sha256 = std::string(64, 'a');
+    description.workdir.emplace_back();
+    description.workdir[0].sha256 = std::string(64, 'a');
     const std::string command = "tar -czf " + (path_ / "files" / std::string(64, 'a')).string() +
                                 " -C " + from.string() + " .";
     ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT: one thread

@@ -108,7 +108,8 @@ void DataParts::Make() {
   }
   ThrowIfChanged();
   offer_.key = key_;
-  offer_.files = {parts->archive().description(), parts->times().description()};
+  offer_.files = parts->ArchiveDescriptions();
+  offer_.files.push_back(parts->times().description());
   offer_.files.insert(offer_.files.end(), parts->files().begin(), parts->files().end());
   offer_.unpacked_bytes = UnpackedBytes(listing_, parts->files());
   parts_ = std::move(parts);

@@ -70,7 +70,8 @@ constexpr uint64_t kBytesPerMillisecond = 5000;  // of a slow disk
 
 // A host reads, hashes and copies what is in the description.
 milliseconds LimitFor(const protocol::HostDescription& description) {
-  uint64_t bytes = description.workdir ? description.workdir->size_bytes : 0;
+  uint64_t bytes = 0;
+  for (const auto& archive : description.workdir) bytes += archive.size_bytes;
   for (const auto& file : description.files) bytes += file.size_bytes;
   const bool has_image = std::ranges::any_of(
       description.tasks, [](const auto& task) { return task.container.has_value(); });
@@ -411,7 +412,7 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
   if (used.cpu) description.files.push_back(cargo_.runtime->description());
   if (used.cuda) description.files.push_back(cargo_.cuda_runtime->description());
   if (cargo_.workdir) {
-    description.workdir = cargo_.workdir->archive().description();
+    description.workdir = cargo_.workdir->ArchiveDescriptions();
     const auto& large = cargo_.workdir->files();
     description.files.insert(description.files.end(), large.begin(), large.end());
     description.files.push_back(cargo_.workdir->times().description());
@@ -453,7 +454,9 @@ bool Deployment::HandsOn() const {
   uint64_t bytes = 0;
   for (const auto& runtime : RuntimesOfCargo()) bytes += runtime.size_bytes;
   if (cargo_.workdir) {
-    bytes += cargo_.workdir->archive().description().size_bytes;
+    for (const auto& archive : cargo_.workdir->archives()) {
+      bytes += archive.description().size_bytes;
+    }
     for (const auto& file : cargo_.workdir->files()) bytes += file.size_bytes;
   }
   for (const auto& data : cargo_.data) bytes += data->listing().bytes;
@@ -588,7 +591,7 @@ void Deployment::AskWhatIsMissing(int slot) {
   host.steps.Begin("files");
   const protocol::HostDescription& description = host.description;
   std::vector<protocol::FileDescription> wanted = description.files;
-  if (description.workdir) wanted.push_back(*description.workdir);
+  wanted.insert(wanted.end(), description.workdir.begin(), description.workdir.end());
   if (hands_on_ && slot == 0) AddRuntimesOfOthers(wanted);
   host.missing.clear();
   if (wanted.empty()) return;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -41,20 +43,38 @@ int LevelFor(int fd, uint64_t size_bytes) {
 
 bool IsLarge(const WorkdirEntry& entry) { return entry.size_bytes() >= kLargeFileBytes; }
 
-// Paths for tar(1) --null: all but the large files.
-UniqueFd WriteNames(const WorkdirListing& listing) {
-  UniqueFd file = TemporaryFile();
-  std::string names("./\0", 3);
-  for (const WorkdirEntry& entry : listing.entries) {
-    if (!IsLarge(entry)) names += "./" + entry.path + '\0';
-  }
-  WriteAll(file.get(), names, "a temporary file");
-  return file;
+// A power of two: it changes seldom as the folder grows, and then all are sent again.
+size_t ArchivesFor(const WorkdirListing& listing) {
+  uint64_t bytes = 0;
+  for (const WorkdirEntry& entry : listing.entries)
+    bytes += IsLarge(entry) ? 0 : entry.size_bytes();
+  return std::min(kMostArchives, std::bit_ceil(static_cast<size_t>(bytes / kArchiveBytes + 1)));
 }
 
-PackedFile PackArchive(const std::filesystem::path& workdir, const WorkdirListing& listing) {
+size_t ArchiveOf(const std::string& path, size_t archives) {
+  return std::stoul(Sha256Hex(path).substr(0, 4), nullptr, 16) % archives;
+}
+
+// Paths for tar(1) --null, of each archive: all but the large files. A folder comes after what is in it.
+std::vector<std::string> NamesInArchives(const WorkdirListing& listing) {
+  const size_t count = ArchivesFor(listing);
+  std::vector<std::string> names(count);
+  std::string folders("./\0", 3);
+  for (const WorkdirEntry& entry : listing.entries) {
+    if (IsLarge(entry)) continue;
+    std::string& to =
+        entry.is_folder() || count == 1 ? folders : names[ArchiveOf(entry.path, count)];
+    to += "./" + entry.path + '\0';
+  }
+  std::erase_if(names, [](const std::string& some) { return some.empty(); });
+  names.push_back(std::move(folders));
+  return names;
+}
+
+PackedFile PackArchive(const std::filesystem::path& workdir, const std::string& paths) {
   const UniqueFd archive = TemporaryFile();
-  const UniqueFd names = WriteNames(listing);
+  const UniqueFd names = TemporaryFile();
+  WriteAll(names.get(), paths, "a temporary file");
   // Without owners and times: what tar(1) writes then depends on the content alone.
   const ProgramResult tar =
       RunProgram({.argv = {"tar", "--create", "--gzip", "--owner=0", "--group=0", "--numeric-owner",
@@ -70,6 +90,15 @@ PackedFile PackArchive(const std::filesystem::path& workdir, const WorkdirListin
                             tar.timed_out ? "tar took more than 30 minutes" : tar.error_output));
   }
   return {archive.get(), 0, false, ""};
+}
+
+std::vector<PackedFile> PackArchives(const std::filesystem::path& workdir,
+                                     const WorkdirListing& listing) {
+  std::vector<PackedFile> archives;
+  for (const std::string& names : NamesInArchives(listing)) {
+    archives.push_back(PackArchive(workdir, names));
+  }
+  return archives;
 }
 
 mode_t ModeOf(const struct stat& info) { return info.st_mode & 0777; }
@@ -113,7 +142,7 @@ std::string ModesOfLargeFiles(const WorkdirListing& listing) {
 WorkdirParts::WorkdirParts(std::filesystem::path workdir, const WorkdirListing& listing,
                            FileHashes& hashes)
     : workdir_(std::move(workdir)),
-      archive_(PackArchive(workdir_, listing)),
+      archives_(PackArchives(workdir_, listing)),
       times_(PackTimes(workdir_, listing)),
       files_(LargeFiles(listing, hashes)),
       modes_(ModesOfLargeFiles(listing)),
@@ -121,8 +150,16 @@ WorkdirParts::WorkdirParts(std::filesystem::path workdir, const WorkdirListing& 
   for (const protocol::FileDescription& file : files_) by_hash_[file.sha256] = &file;
 }
 
+std::vector<protocol::FileDescription> WorkdirParts::ArchiveDescriptions() const {
+  std::vector<protocol::FileDescription> descriptions;
+  for (const PackedFile& archive : archives_) descriptions.push_back(archive.description());
+  return descriptions;
+}
+
 std::string WorkdirParts::Hash() const {
-  std::string all = archive_.description().sha256 + modes_;
+  std::string all;
+  for (const PackedFile& archive : archives_) all += archive.description().sha256;
+  all += modes_;
   for (const protocol::FileDescription& file : files_) {
     all += fmt::format("{} {}", file.sha256, file.link) + '\0';
   }
@@ -131,7 +168,9 @@ std::string WorkdirParts::Hash() const {
 
 const PackedFile* WorkdirParts::Pack(const std::string& sha256,
                                      const std::function<void()>& meanwhile) {
-  if (sha256 == archive_.description().sha256) return &archive_;
+  for (const PackedFile& archive : archives_) {
+    if (sha256 == archive.description().sha256) return &archive;
+  }
   if (sha256 == times_.description().sha256) return &times_;
   const auto found = by_hash_.find(sha256);
   if (found == by_hash_.end()) return nullptr;

@@ -1,5 +1,5 @@
-// The user's work folder as it is sent: each large file by its content, all else as one archive. A
-// host that has a part already is not sent it again.
+// The user's work folder as it is sent: each large file by its content, all else in archives. A file is in the archive that its
+// path leads to: where one small file changes, one archive is sent again. A host that has a part already is not sent it again.
 #pragma once
 
 #include <condition_variable>
@@ -19,13 +19,18 @@
 namespace tfdist::cli {
 
 inline constexpr uint64_t kLargeFileBytes = 1 << 20;
+// As many archives as hold about so much each, before they are compressed. Each costs a run of tar(1) here and on each host.
+inline constexpr uint64_t kArchiveBytes = 256 << 10;
+inline constexpr size_t kMostArchives = 128;
 
 class WorkdirParts {
  public:
-  // Makes the archive with tar(1), and hashes the large files. Throws Error(kFiles).
+  // Makes the archives with tar(1), and hashes the large files. Throws Error(kFiles).
   WorkdirParts(std::filesystem::path workdir, const WorkdirListing& listing, FileHashes& hashes);
 
-  [[nodiscard]] const PackedFile& archive() const { return archive_; }
+  // To be unpacked in this order: the last one has the folders, which may be read-only.
+  [[nodiscard]] const std::vector<PackedFile>& archives() const { return archives_; }
+  [[nodiscard]] std::vector<protocol::FileDescription> ArchiveDescriptions() const;
   // The large files: `link` is "work/" and the path in the work folder.
   [[nodiscard]] const std::vector<protocol::FileDescription>& files() const { return files_; }
   // When all of it was written, and its modes (protocol::kWorkTimes): a touched file is not sent again, and has its new time.
@@ -47,7 +52,7 @@ class WorkdirParts {
   const PackedFile* End(const std::string& sha256, std::unique_ptr<PackedFile> made);
 
   const std::filesystem::path workdir_;
-  PackedFile archive_;
+  std::vector<PackedFile> archives_;
   PackedFile times_;
   std::vector<protocol::FileDescription> files_;
   const std::string modes_;  // theirs

@@ -4,8 +4,11 @@
 #include <sodium.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <set>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -92,12 +95,12 @@ TEST_F(WorkdirPartsTest, ALargeFileIsAPartOfItsOwn) {
   Write("small", "x");
   const std::string archive = [&] {
     FileHashes hashes(folder_);
-    return Parts(hashes).archive().description().sha256;
+    return Parts(hashes).archives().at(0).description().sha256;
   }();
   Write("data", large_);
   FileHashes hashes(folder_);
   WorkdirParts parts = Parts(hashes);
-  EXPECT_EQ(parts.archive().description().sha256, archive);
+  EXPECT_EQ(parts.archives().at(0).description().sha256, archive);
   ASSERT_EQ(parts.files().size(), 1U);
   EXPECT_EQ(parts.files()[0].link, "work/data");
   EXPECT_EQ(parts.files()[0].sha256, Sha256Hex(large_));
@@ -106,8 +109,27 @@ TEST_F(WorkdirPartsTest, ALargeFileIsAPartOfItsOwn) {
   EXPECT_EQ(pack->description().size_bytes, large_.size());
   EXPECT_LT(pack->gzip_size_bytes(), large_.size() / 10);
   EXPECT_EQ(pack->Read(0, 1 << 20).size(), pack->gzip_size_bytes());
-  EXPECT_EQ(parts.Pack(archive, [] {}), &parts.archive());
+  EXPECT_EQ(parts.Pack(archive, [] {}), &parts.archives()[0]);
   EXPECT_EQ(parts.Pack(std::string(64, '0'), [] {}), nullptr);
+}
+
+TEST_F(WorkdirPartsTest, AChangedSmallFileChangesOneArchiveOfMany) {
+  fs::create_directory(folder_ / "some");
+  for (int i = 0; i < 200; ++i) {
+    Write("some/" + std::to_string(i), std::string(10'000, static_cast<char>('a' + i % 26)));
+  }
+  const auto archives = [&] {
+    FileHashes hashes(folder_);
+    std::set<std::string> found;
+    for (const auto& file : Parts(hashes).ArchiveDescriptions()) found.insert(file.sha256);
+    return found;
+  };
+  const auto before = archives();
+  EXPECT_EQ(before.size(), 8 + 1);
+  Write("some/17", "changed");
+  std::vector<std::string> fresh;
+  std::ranges::set_difference(archives(), before, std::back_inserter(fresh));
+  EXPECT_EQ(fresh.size(), 1);
 }
 
 TEST_F(WorkdirPartsTest, WhatDoesNotCompressIsStored) {

@@ -1,5 +1,6 @@
 """Large work folders on their way to the hosts."""
 
+import hashlib
 import os
 import pathlib
 import re
@@ -51,7 +52,10 @@ class LargeWorkdirs(FilesTest):
         subprocess.run(["nsenter", f"--target={hosts[1].pid}", "--mount", "sh", "-c",
                         "mkdir -p /home/trainer/.cache && "
                         f"mount -t tmpfs -o size=50m,uid={hosts[1].uid},mode=0700 tmpfs /home/trainer/.cache"], check=True)
-        result = self.user.run("up", self.write_job(hosts))
+        job = self.write_job(hosts)
+        checked = self.user.run("check", job).expect(3)
+        self.assertRegex(checked.out, r"127\.\S+: disk: the job's files need 76 MiB at /home/trainer/.cache/tfdist, where \d+ MiB are free")
+        result = self.user.run("up", job)
         self.assertEqual(result.code, 3, result)
         # Twice 40 MB: the cache's copy and the tasks' own.
         self.assertRegex(result.err, r"127\.\S+: files: the job's files need 76 MiB at /home/trainer/.cache/tfdist, "
@@ -157,6 +161,27 @@ class OverTheUplinkOnce(FilesTest):
         self.assertGreater(sent, 50 * MB)
         again = self.user.run("up", "--timeline", self.write_job(hosts))
         self.assertIn("files: nothing was sent", again.err)
+
+    def test_one_changed_small_file_does_not_send_all_of_them_again(self):
+        hosts = self.start_hosts(2, own_network=True)
+        work = self.user.folder / "work"
+        for number in range(4000):
+            file = work / f"pkg{number % 20}" / f"{number}.bin"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(os.urandom(2000))
+        (work / "data").write_text("")
+        closed = work / "pkg7"
+        closed.chmod(0o555)
+        self.user.run("up", self.write_job(hosts)).expect(0)
+        closed.chmod(0o755)
+        (work / "pkg3/3.bin").write_bytes(os.urandom(2000))
+        job = clusters.over_ssh("job", ["sh", "-c", "find . -type f | wc -l; sha256sum pkg3/3.bin"], hosts, layout="mirrored",
+                                task_extra='workdir = "work"')
+        before = self.sent_bytes(hosts)
+        result = self.user.run("up", self.user.write("cluster.toml", job)).expect(0)
+        self.assertLess(self.sent_bytes(hosts) - before, 2 * MB)  # of 8 MB; each login and the list of times count
+        self.assertEqual(result.out.count("4001"), 2, result)
+        self.assertEqual(result.out.count(hashlib.sha256((work / "pkg3/3.bin").read_bytes()).hexdigest()), 2)
 
     def test_a_host_refuses_wrong_bytes_and_gets_the_files_from_here(self):
         hosts = self.start_hosts(2, own_network=True)
