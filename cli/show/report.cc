@@ -120,9 +120,10 @@ std::string Span(int64_t nanoseconds) {
 
 void PrintError(const Error& error) {
   Say("tfdist: {}\n", error.what());
-  // What an account may not have can fail anywhere.
+  // What an account may not have on a host can fail anywhere.
+  const bool is_of_host = error.remedy().empty() && !error.host().empty();
   const std::string_view remedy =
-      error.remedy().empty() ? LimitRemedy(error.cause()) : std::string_view(error.remedy());
+      is_of_host ? LimitRemedy(error.cause()) : std::string_view(error.remedy());
   if (!remedy.empty()) Say("  try: {}\n", remedy);
 }
 
