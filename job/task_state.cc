@@ -37,7 +37,8 @@ std::string Describe(const TaskExit& exit) {
   std::string how = exit.signal == 0 ? fmt::format("exit code {}", exit.code)
                                      : fmt::format("signal {} (SIG{})", exit.signal,
                                                    name == nullptr ? "?" : name);
-  if (exit.cpu_time_over) return "it has used its CPU time (ulimit -t): " + how;
+  if (exit.cpu_time_over && !exit.out_of_memory)
+    return "it has used its CPU time (ulimit -t): " + how;
   if (exit.signal == SIGXFSZ || exit.code == kOfShells + SIGXFSZ)
     return how + ": a file was larger than it may be (ulimit -f)";
   if (!exit.out_of_memory) return how;

@@ -46,7 +46,7 @@ template <typename Look>
 void OrIsChecked(int port, Look look) {
   try {
     look();
-  } catch (const Error& error) {
+  } catch (const ControlPortInUse& error) {
     if (port == 0 || !IsPortPassing(port)) throw;
     throw PortIsChecked(error.cause());
   }
@@ -124,7 +124,13 @@ void WaitForOtherChecks(const Survey& survey, std::vector<PortFact*> checked, He
     std::this_thread::sleep_for(kCheckPause);
     std::erase_if(checked, [&](PortFact* fact) { return !IsChecked(survey, *fact, late); });
   }
-  for (PortFact* fact : checked) fact->trouble.reset();
+  for (PortFact* fact : checked) {
+    if (IsPortOfCheck(fact->port)) {
+      fact->trouble.reset();
+    } else {
+      (void)IsChecked(survey, *fact, late);  // it is free by now, or nobody's that can be seen
+    }
+  }
   late.Serve();
 }
 

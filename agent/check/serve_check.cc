@@ -55,12 +55,9 @@ class BroughtAgent {
   BroughtAgent(const BroughtAgent&) = delete;
   BroughtAgent& operator=(const BroughtAgent&) = delete;
   ~BroughtAgent() {
-    if (IsUsedByOthers()) {
-      if (!IsOurs()) return;
-      Leave();
-      if (IsUsedByOthers()) return;  // they will see it
-    }
-    if (IsOurs()) Remove();
+    if (!IsOurs()) return;
+    Leave();  // while the lock is still shared: of two that end at once the second one sees it
+    if (!IsUsedByOthers() && IsOurs()) Remove();
   }
   // Whoever uses it later needs it.
   void NoteUse() { used_ = LastUse(); }

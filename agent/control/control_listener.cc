@@ -21,10 +21,10 @@ constexpr int kBacklog = 128;
   const std::string where = fmt::format("{}:{}", protocol::AddressText(address, true), port);
   if (error_number == EADDRINUSE) {
     const auto owner = FindPortOwner(port);
-    throw Error(Phase::kStart,
-                fmt::format("the coordinator's port {} is in use{}", where,
-                            owner ? " by " + Describe(*owner) : ""),
-                "leave `[control] port` out, or choose another one");
+    throw ControlPortInUse(Phase::kStart,
+                           fmt::format("the coordinator's port {} is in use{}", where,
+                                       owner ? " by " + Describe(*owner) : ""),
+                           "leave `[control] port` out, or choose another one");
   }
   throw Error(Phase::kStart, WithErrno("the coordinator cannot listen on " + where, error_number),
               "the first host's address must be one of its own, as the other hosts reach it");

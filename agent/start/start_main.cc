@@ -99,10 +99,7 @@ bool IsAside(std::string_view name) {
 // An agent that was put aside is there for one request alone: it runs on without its file.
 void Settle(const std::filesystem::path& executable) {
   const std::filesystem::path base = BaseOf(executable);
-  if (!IsAside(base.filename().string())) {
-    MarkUsed(executable);
-    return;
-  }
+  if (!IsAside(base.filename().string())) return;
   unlink(executable.c_str());
   rmdir(executable.parent_path().c_str());
   rmdir(base.c_str());
@@ -148,6 +145,7 @@ int Serve(const std::filesystem::path& program) {
     return ServeCheck(*message, executable.path, in_use.get(), BaseOf(executable.path),
                       WhyNameIsTaken);
   }
+  MarkUsed(executable.path);  // not for a check, which may have to remove it
   if (IsOfHouse(*message)) {
     in_use.Reset();  // as in HouseMain: on NFS its folder would keep the file
     return ServeHouse(*message);

@@ -186,6 +186,11 @@ void LookAtPort(int port, const std::string& task, const std::string& address) {
   }
 }
 
+bool IsPortOfCheck(int port) {
+  const auto owner = FindPortOwner(port);
+  return owner && IsCheck(*owner);
+}
+
 bool IsPortPassing(int port) {
   const PortHolder holder = FindHolder(port);
   return holder.owner ? IsCheck(*holder.owner) : !holder.is_known();

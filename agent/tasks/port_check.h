@@ -34,7 +34,10 @@ void CheckPort(int port, const std::string& task);
 // The same, and binds nothing: a port on which somebody listens is not free, by /proc/net/tcp. `address` as TakePort has it.
 void LookAtPort(int port, const std::string& task, const std::string& address);
 
-// Whether a check of this account holds it, or whoever held it is just letting go of it.
+// Whether a check of this account holds it.
+bool IsPortOfCheck(int port);
+
+// The same, or whoever held it is just letting go of it.
 bool IsPortPassing(int port);
 
 // What to do about a port that is another job's, by its id.

@@ -245,7 +245,7 @@ class HostsThatAreOff(OverSsh):
                 said = self.user.run(command)
                 self.assertEqual(said.code, 3, said)
                 self.assertRegex(said.out, r"(?m)^job \S+: running when its first host answered last; it began \d+s ago$")
-                self.assertEqual(said.out.count(": its agent has "), 2, said.out)
+                self.assertEqual(said.out.count(": its agent last heard from the coordinator "), 2, said.out)
         self.assertEqual(json.loads(self.user.run("why", "--json").out)["state"], "unreachable")
 
 

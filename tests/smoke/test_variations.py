@@ -170,7 +170,7 @@ gpus = 0
         self.user.run("up", *words, "--name", "two", "--set", "cluster.ports=auto", *command).expect(0)
         taken = self.user.run("up", *words, "--name", "three", "--set", f"cluster.ports.worker={self.port_of('one')}", *command)
         self.assertIn("is that of worker:0 of job one-", taken.expect(3).err)
-        self.assertIn("  try: choose other ports: --set cluster.ports=auto", taken.err)
+        self.assertIn("choose other ports: --set cluster.ports=auto", taken.err)
         self.user.run("down", "one", "two").expect(0)
 
     def test_another_plan_is_told_by_the_keys_of_the_file(self):

@@ -17,7 +17,7 @@ MASKS = [
     (re.compile(r"\d+(\.\d+)? [KMG]iB"), "N iB"),
     (re.compile(r"\d+(\.\d+)? k?(B|bytes)\b"), "N bytes"),
     (re.compile(r"\d+%"), "N%"),
-    (re.compile(r"[+-]\d\.\d+ s\b"), "N s"),
+    (re.compile(r"[+-]?\b\d+\.\d+ s\b"), "N s"),
     (re.compile(r"\b\d+(\.\d+)?m?s\b"), "N s"),
     (re.compile(r"step \d+, test accuracy \d\.\d+, loss \d+\.\d+, \d+ steps/s"), "step"),
     (re.compile(r"epoch \d+, loss \d\.\d+"), "epoch"),

@@ -45,12 +45,12 @@ HostConfig ConfigOf(const Target& target, TimePoint& deadline) {
 Target WithTimeToConnect(Target target, const HostConfig& host, TimePoint& deadline) {
   Limits& limits = target.limits;
   const std::chrono::milliseconds usual = limits.tcp + kUnknownWay;
-  if (host.connect_timeout > 0s) {
-    limits.banner = std::max<std::chrono::milliseconds>(
-        host.connect_timeout, std::min<std::chrono::milliseconds>(limits.banner, kUnknownWay));
-  }
-  // A host that does not take the connection costs no more time than there was: only one that does is waited for longer.
   const auto left = std::chrono::round<std::chrono::milliseconds>(deadline - SystemClock().Now());
+  // Whoever has little time only looks how a host is: one that is slow to say its version is not waited for longer.
+  const bool is_patient = left >= usual && host.connect_timeout == 0s;
+  if (!is_patient) limits.banner = std::min<std::chrono::milliseconds>(limits.banner, kUnknownWay);
+  limits.banner = std::max<std::chrono::milliseconds>(limits.banner, host.connect_timeout);
+  // A host that does not take the connection costs no more time than there was.
   const auto unseen = target.program == Program::kOpenssh ? kUnknownWay : 0s;
   limits.tcp = std::max<std::chrono::milliseconds>(
       host.connect_timeout, std::clamp<std::chrono::milliseconds>(left - unseen, 0ms, limits.tcp));
