@@ -19,6 +19,8 @@ constexpr size_t kMaxLineBytes = 64 * 1024;
 // Of all lines together: some 100,000 folders of jobs.
 constexpr size_t kMaxLinesBytes = 16 * 1024 * 1024;
 constexpr std::chrono::seconds kTurn{1};
+// Whoever has less time looks how a host is, or rolls back: nobody waits long for that.
+constexpr std::chrono::seconds kPatient{25};
 // After it the user is told what is waited for.
 constexpr std::chrono::seconds kNamedAfter{5};
 // Start-up files print less.
@@ -56,6 +58,8 @@ std::string Shown(std::string_view what, std::string_view text) {
 
 void BootConversation::Begin(std::string_view script, std::string_view nonce, TimePoint& deadline) {
   const TimePoint begin = SystemClock().Now();
+  const TimePoint end =
+      deadline - begin < kPatient ? deadline : std::max(deadline, begin + start_up_limit_);
   try {
     channel_->Write(script, deadline);
   } catch (const LostConnection&) {
@@ -79,13 +83,12 @@ void BootConversation::Begin(std::string_view script, std::string_view nonce, Ti
       buffer_.erase(0, surely_noise);
       noise_bytes_ += surely_noise;
     }
-    WaitForMarker(begin, deadline);
+    WaitForMarker(begin, end, deadline);
   }
 }
 
-void BootConversation::WaitForMarker(TimePoint begin, TimePoint deadline) {
+void BootConversation::WaitForMarker(TimePoint begin, TimePoint end, TimePoint deadline) {
   using ReadResult = ByteChannel::ReadResult;
-  const TimePoint end = std::max(deadline, begin + start_up_limit_);
   const TimePoint turn_end = SystemClock().Now() + kTurn;
   const ReadResult result = channel_->Read(buffer_, std::min(end, turn_end));
   if (result == ReadResult::kEndOfFile) FailBeforeMarker(result, begin);

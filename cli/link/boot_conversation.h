@@ -20,8 +20,8 @@ class BootConversation {
                             std::chrono::milliseconds start_up_limit = std::chrono::minutes(5))
       : channel_(std::move(channel)), start_up_limit_(start_up_limit) {}
 
-  // Sends `script` and waits for the line that is `nonce`. The account's start-up files have their own limit, and the time
-  // that they take moves `deadline`; of a host that prints without end `deadline` is the limit. Throws Error(kExec) that shows
+  // Sends `script` and waits for the line that is `nonce`. Where there are 25 s or more, the account's start-up files have their own
+  // limit, and the time that they take moves `deadline`; of a host that prints without end `deadline` is the limit. Throws Error(kExec) that shows
   // what came instead, or that the script has come in part or to a shell that it is not for; LostConnection when it did not
   // come in time.
   void Begin(std::string_view script, std::string_view nonce, TimePoint& deadline);
@@ -40,7 +40,7 @@ class BootConversation {
  private:
   void ThrowIfUnread(std::string_view nonce) const;
   // Throws where the marker comes no more.
-  void WaitForMarker(TimePoint begin, TimePoint deadline);
+  void WaitForMarker(TimePoint begin, TimePoint end, TimePoint deadline);
   [[nodiscard]] bool PrintsWithoutEnd() const;
   [[noreturn]] void FailBeforeMarker(ByteChannel::ReadResult result, TimePoint begin) const;
 

@@ -587,10 +587,17 @@ TEST_F(BootstrapTest, AttachSaysThatThereIsNoSuchJob) {
 // As a ForceCommand that prints for ever: a deadline that counts only while nothing comes would
 // never be over.
 TEST_F(BootstrapTest, StartUpFilesDoNotCountAgainstTheDeadline) {
-  constexpr std::chrono::seconds kLimit{3};
-  HostAfter host("sleep 5\n");
-  const std::string remote_dir;
-  EXPECT_TRUE(FindJobs({host, {}, remote_dir, kLimit}, "").empty());
+  BootConversation talk(ShellAfter("sleep 2\n"));
+  const TimePoint before = SystemClock().Now() + std::chrono::seconds(30);
+  TimePoint deadline = before;
+  talk.Begin("echo abc\n", "abc", deadline);
+  EXPECT_GE(deadline, before + std::chrono::seconds(2));
+}
+
+TEST_F(BootstrapTest, StartUpFilesHaveNoTimeOfTheirOwnWhereThereIsLittle) {
+  BootConversation talk(ShellAfter("sleep 600\n"));
+  TimePoint deadline = SystemClock().Now() + std::chrono::seconds(2);
+  EXPECT_THROW(talk.Begin("echo abc\n", "abc", deadline), LostConnection);
 }
 
 TEST_F(BootstrapTest, StartUpFilesThatDoNotEndAreNamed) {
