@@ -72,7 +72,7 @@ void BootConversation::Begin(std::string_view script, std::string_view nonce, Ti
     if (found != std::string::npos) {
       AppendToTail(noise_, std::string_view(buffer_).substr(0, found));
       buffer_.erase(0, found + marker.size());
-      deadline += SystemClock().Now() - begin;
+      deadline += std::min(SystemClock().Now() - begin, TimePoint::max() - deadline);
       return;
     }
     ThrowIfUnread(nonce);
