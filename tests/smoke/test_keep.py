@@ -76,7 +76,7 @@ class Keep(unittest.TestCase):
         self.assertRegex(refused, r"\{keep\} of train has what job train-\S+ has kept, which was started from "
                          + re.escape(str(self.user.folder / "first")))
         self.assertIn("--name NAME: a {keep} of its own; --name train: to go on with that one\n", refused)
-        self.assertEqual(self.user.left(), {})
+        wait_for(lambda: not self.user.left(), lambda: f"nothing left; there is {self.user.left()}", 60)
         self.user.run("up", "-d", "-H", "localhost", "--name", "train", "--", "sleep", "1000", cwd=self.user.folder / "first").expect(0)
         self.assertIn("has what job train-", up("second", "--replace", code=2).err)
         self.assertEqual(self.user.status("train")["state"], "running")

@@ -125,7 +125,7 @@ count = 1
 
     def test_a_task_that_runs_on_after_the_first_is_named_with_what_to_do(self):
         with Tfdist("finish") as user:
-            job = ["up", "-q", "--no-workdir", "-H", "localhost:2", "--set", "cluster.ports=auto"]
+            job = ["up", "-q", "--no-workdir", "-H", "localhost:2", "--set", f"cluster.ports.worker={clusters.free_ports(2)}"]
             result = user.run(*job, "--set", "finish_timeout=2s", "--", "sh", "-c", "[ $RANK = 1 ] || exec sleep 600", seconds=60)
             self.assertEqual(result.code, 1, result)
             self.assertIn("worker:0 on localhost still runs 2s after worker:1 ended (finish_timeout)", result.err)
@@ -136,15 +136,16 @@ count = 1
     def test_a_quiet_up_tells_of_a_restart(self):
         with Tfdist("quiet") as user:
             fails_once = "[ $TFDIST_ATTEMPT != 1 ] || { sleep 5.5; exit 3; }"
-            result = user.run("up", "-q", "--no-workdir", "-H", "localhost", "--set", "cluster.ports=auto", "--", "sh", "-c",
-                              fails_once, seconds=60)
+            result = user.run("up", "-q", "--no-workdir", "-H", "localhost", "--set", f"cluster.ports.worker={clusters.free_ports(1)}", "--",
+                              "sh", "-c", fails_once, seconds=60)
             self.assertEqual(result.code, 0, result)
             self.assertIn("exit code 3; starting all tasks again", result.err)
 
     def test_words_of_a_shell_before_a_program_have_their_remedy(self):
         with Tfdist("words") as user:
             for word, remedy in (("LR=0.1", "--env LR=0.1"), ("cd", "--workdir and `cwd` choose")):
-                result = user.run("up", "--no-workdir", "-H", "localhost", "--set", "cluster.ports=auto", "--", word, "python3")
+                result = user.run("up", "--no-workdir", "-H", "localhost", "--set", f"cluster.ports.worker={clusters.free_ports(1)}", "--", word,
+                                  "python3")
                 self.assertEqual(result.code, 3, result)
                 self.assertIn(remedy, result.err)
 
