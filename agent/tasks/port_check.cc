@@ -101,7 +101,7 @@ struct PortHolder {
   std::optional<ProcessInfo> owner;
   std::vector<TcpSocket> listeners;
 
-  // Else it is somebody who comes or goes.
+  // A holder that is not seen is a process that begins or ends just now.
   [[nodiscard]] bool is_known() const {
     return owner || (!listeners.empty() && listeners[0].uid != geteuid());
   }
@@ -138,7 +138,7 @@ PortHolder FindHolder(int port) { return {FindPortOwner(port), ListenersOn(port)
                 std::string(kOtherPorts));
 }
 
-// Somebody has it. Throws where it is known who, or after so many looks.
+// A process has the port. Throws an error that names the process where it is seen, and one without a name after so many looks.
 void LookForHolder(int port, const std::string& task, int looks) {
   if (IsLeftInTimeWait(port)) {
     throw PortWaits(

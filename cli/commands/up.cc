@@ -505,10 +505,10 @@ class Launch {
     const std::string what =
         fmt::format("{{keep}} of {} has what job {} has kept, which was started from {}",
                     record_.name, last->id, folder);
-    const std::string remedy = "--name NAME: a {keep} of its own";
+    const std::string remedy = "--name NAME gives this program a {keep} of its own";
     if (!plan_.name_is_made) return PrintWarning(what, remedy);
     throw UsageError(Phase::kUsage, what,
-                     fmt::format("{}; --name {}: to go on with that one", remedy, record_.name));
+                     fmt::format("{}; --name {} goes on with that one", remedy, record_.name));
   }
 
   void SayTimeline(const Deployment::Outcome& outcome, TimePoint::duration whole) const {

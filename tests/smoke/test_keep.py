@@ -75,7 +75,7 @@ class Keep(unittest.TestCase):
         refused = up("second", code=2).err
         self.assertRegex(refused, r"\{keep\} of train has what job train-\S+ has kept, which was started from "
                          + re.escape(str(self.user.folder / "first")))
-        self.assertIn("--name NAME: a {keep} of its own; --name train: to go on with that one\n", refused)
+        self.assertIn("--name NAME gives this program a {keep} of its own; --name train goes on with that one\n", refused)
         wait_for(lambda: not self.user.left(), lambda: f"nothing left; there is {self.user.left()}", 60)
         self.user.run("up", "-d", "-H", "localhost", "--name", "train", "--", "sleep", "1000", cwd=self.user.folder / "first").expect(0)
         self.assertIn("has what job train-", up("second", "--replace", code=2).err)

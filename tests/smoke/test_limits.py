@@ -204,23 +204,25 @@ class LowLimits(OverSsh):
                 resource.prlimit(hosts[0].pid, resource.RLIMIT_CPU, (2, hard))
                 file = self.write(hosts, spin, layout="mirrored")
                 said = "a process may use 2 s of CPU there (ulimit -t)"
-                check = self.user.run("check", file)
-                self.assertIn(said, check.out + check.err)
-                up = self.user.run("up", file).expect(1)
-                self.assertIn(said, up.err)
+                up = self.warned(file, said)
                 self.assertIn("it has used its CPU time (ulimit -t): ", up.err)
                 self.assert_nothing_left(hosts, seconds=5)
                 hosts.stop()
+
+    def warned(self, file, said):
+        """`check` and `up` both say it; the result of `up`, which fails."""
+        check = self.user.run("check", file)
+        self.assertIn(said, check.out + check.err)
+        up = self.user.run("up", file).expect(1)
+        self.assertIn(said, up.err)
+        return up
 
     def test_a_limit_on_the_size_of_files_is_said_before_and_after(self):
         hosts = self.start_hosts(1)
         resource.prlimit(hosts[0].pid, resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))
         file = self.write(hosts, ("dd", "if=/dev/zero", "of=checkpoint", "bs=1M", "count=65"), layout="mirrored")
         said = "a process may write files of at most 67 MB there (ulimit -f)"
-        check = self.user.run("check", file)
-        self.assertIn(said, check.out + check.err)
-        up = self.user.run("up", file).expect(1)
-        self.assertIn(said, up.err)
+        up = self.warned(file, said)
         self.assertIn("signal 25 (SIGXFSZ): a file was larger than it may be (ulimit -f)", up.err)
 
     def make_group(self, name):

@@ -14,7 +14,7 @@ inline constexpr std::chrono::seconds kPatience{3};
 // For how long a host or an agent that waits for its user is waited for.
 inline constexpr std::chrono::seconds kUserLimit{120};
 
-// A host that took the connection and says no version for so long is named.
+// After so long a line names a host that took the connection and has sent no version.
 inline constexpr std::chrono::seconds kVersionPatience{5};
 inline constexpr std::string_view kWaitsForVersion = "connected; waits for its SSH version";
 // The same for a way that does not say whether it has reached the host, which may have no power.

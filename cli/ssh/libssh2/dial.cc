@@ -128,7 +128,7 @@ void SetOptions(int fd) {
     setsockopt(fd, level, option, &value, sizeof value);
   };
   set(IPPROTO_TCP, TCP_NODELAY, 1);  // small messages go back and forth: Nagle would delay each one
-  // A host that has lost its power while nothing is said is given up after 30 s.
+  // Without an answer to these probes TCP ends the connection after 30 s, as of a host that has lost its power.
   set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
