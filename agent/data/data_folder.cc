@@ -15,6 +15,7 @@
 
 #include "agent/files/folder_lock.h"
 #include "agent/files/folder_time.h"
+#include "agent/slot/mounts.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/work_files.h"
 #include "agent/tasks/workdir.h"
@@ -237,6 +238,7 @@ void DataFolder::Fill(const FilePlaces& places, const DataOffer& offer, const fs
 
 std::optional<std::string> RemoveData(const fs::path& path, fs::file_time_type unused_since) {
   try {
+    if (auto why = WhyMounted(path)) return why;
     const auto lock = TryLockFolder(path);
     if (!lock) return JobInLock(path / kLockFile) + " uses it";
     if (!IsDataUnusedSince(path, unused_since)) return "a job may use it";

@@ -56,7 +56,8 @@ class DataFolder {
 };
 
 // Removes `<base>/data/<key>`, the mark first: after a removal that was cut off, nothing there counts as made. It stays while a
-// job unpacks it, and where one has used it since `unused_since`. Returns why it stays; nullopt: it is gone.
+// job unpacks it, where one has used it since `unused_since`, and where something is mounted in it. Returns why it stays;
+// nullopt: it is gone.
 std::optional<std::string> RemoveData(const std::filesystem::path& path,
                                       std::filesystem::file_time_type unused_since);
 

@@ -1,6 +1,8 @@
 #include "agent/data/data_folder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,6 +72,23 @@ TEST_F(RemoveDataTest, StaysWhereAJobHasUsedItSince) {
   const auto hour_ago = fs::last_write_time(folder_ / "done") - std::chrono::hours(1);
   EXPECT_EQ(RemoveData(folder_, hour_ago), "a job may use it");
   EXPECT_TRUE(fs::exists(folder_ / "done"));
+}
+
+// What is mounted there is somebody's own.
+TEST_F(RemoveDataTest, StaysWholeWhereSomethingIsMountedInIt) {
+  const fs::path users = temporary_.path() / "users";
+  fs::create_directories(users);
+  std::ofstream(users / "file") << "";
+  const fs::path point = folder_ / "content/below";
+  if (mount(users.c_str(), point.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    GTEST_SKIP() << "this account may not mount";
+  }
+  EXPECT_EQ(RemoveData(folder_, kAny),
+            fmt::format("something is mounted at {}: unmount it first", point.string()));
+  ASSERT_EQ(umount(point.c_str()), 0);
+  EXPECT_TRUE(fs::exists(folder_ / "done"));
+  EXPECT_TRUE(fs::exists(folder_ / "packed"));
+  EXPECT_TRUE(fs::exists(users / "file"));
 }
 
 TEST_F(RemoveDataTest, RemovesALinkAndNotWhatItLeadsTo) {
