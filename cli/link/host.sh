@@ -397,12 +397,15 @@ start() {
   with_words exec $tfdist_setsid "$tfdist_agent" in-task "$tfdist_task"
 }
 
-# Obeys us, until we are gone.
+# Obeys us, until we are gone. What another account runs may never end, and so never say how.
 watch() {
   while read -r word; do
     case $word in
       end) signal_it TERM ;;
-      kill) signal_it KILL ;;
+      kill)
+        signal_it KILL
+        await 20 || report 137 $seen >&3
+        ;;
     esac
   done <&4
   end_it

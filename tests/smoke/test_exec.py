@@ -162,6 +162,10 @@ class Exec(unittest.TestCase):
             self.assertRegex(row["left"], r"^\d+ \(sleep\)$")
             self.assertRegex(done.err, rf"tfdist: {row['host']}: remote shell: processes of the command could not be ended: {re.escape(row['left'])}\n")
         self.end_by_hand("sleep")
+        done = self.exec("--timeout", "5s", "--", "/tmp/sudo", "--reuid=0", "env", "-i", "sleep", "1000")
+        self.assertEqual(done.code, 3, done)
+        self.assertEqual(len(re.findall(r"processes of the command could not be ended: \d+ \(sleep\)\n", done.err)), 3, done)
+        self.end_by_hand("sleep")
         done = self.exec("--timeout", "5s", "--", "sh", "-c", "/tmp/sudo --reuid=0 sleep 1000; :")
         self.assertIn("tfdist: h[1-3]: timed out, and was ended as far as can be seen\n", done.err)
 
