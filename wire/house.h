@@ -36,6 +36,7 @@ struct ListedSlot {
   bool leased = false;   // nothing of it runs here; another host that shares the folder may run it
   uint64_t size_kib = 0;
   bool has_task_files = true;  // a task has written something into it, or this is not known
+  bool out_of_time = false;    // it is not known, as looking through it took too long
 };
 
 // {keep} of the jobs of one name.

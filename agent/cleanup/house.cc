@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of one slot's folder; one that takes longer counts as one with files.
+// Of a set-up, {keep}, or what runs of a slot.
 constexpr std::chrono::seconds kLookLimit{10};
 constexpr size_t kHashDigits = 64;
 
@@ -320,8 +320,9 @@ protocol::KeptFiles LookInto(const fs::path& kept) {
 
 }  // namespace
 
-protocol::SlotList ListSlots(const protocol::ListSlots& request) {
+protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimits& limits) {
   const Programs programs;
+  const TimePoint all_by = SystemClock().Now() + limits.all;
   protocol::SlotList list;
   for (size_t at = 0; at < request.bases.size(); ++at) {
     const fs::path base = request.bases[at].value;
@@ -345,7 +346,9 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request) {
       protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
       if (!request.closely) continue;
       listed.size_kib = DiskUse(of_agents).KibOf(slot);
-      listed.has_task_files = HasResults(SlotFolder(slot), SystemClock().Now() + kLookLimit);
+      const TimePoint deadline = std::min(SystemClock().Now() + limits.one_slot, all_by);
+      listed.has_task_files = HasResults(SlotFolder(slot), deadline);
+      listed.out_of_time = listed.has_task_files && SystemClock().Now() >= deadline;
     }
   }
   return list;

@@ -2,11 +2,19 @@
 // tfdist's stays. Both block, for as long as a file system takes.
 #pragma once
 
+#include <chrono>
+
 #include "wire/house.h"
 
 namespace tfdist::agent {
 
-protocol::SlotList ListSlots(const protocol::ListSlots& request);
+// For what tasks have written. `all` ends before who asked has waited for a minute.
+struct LookLimits {
+  std::chrono::seconds one_slot{10};
+  std::chrono::seconds all{40};
+};
+
+protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimits& limits = {});
 
 // Nothing of a slot that runs is removed, nor caches while anything runs from one of the folders.
 protocol::Removal RemoveSlots(const protocol::RemoveSlots& request);

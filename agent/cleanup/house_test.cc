@@ -106,10 +106,22 @@ TEST_F(HouseTest, TellsSizesAndWhetherTasksHaveWritten) {
   EXPECT_TRUE(list.slots[0].has_task_files);
   EXPECT_EQ(list.slots[1].slot, 12);
   EXPECT_FALSE(list.slots[1].has_task_files);
+  EXPECT_FALSE(list.slots[0].out_of_time);
   EXPECT_EQ(list.caches_kib, 0U);
   EXPECT_EQ(Look(false).slots[0].size_kib, 0U);
   Write(base_ / "files" / Sha256Hex("a file"), RandomHex(50'000));
   EXPECT_GE(Look().caches_kib, 90U);
+}
+
+TEST_F(HouseTest, ALookThatTakesTooLongIsToldApartFromFilesThatWereFound) {
+  Write(MakeSlot("with-20260803T120000Z-a1b2c3", 3) / "work/model", "");
+  for (const LookLimits& limits : {LookLimits{.one_slot = std::chrono::seconds(0)},
+                                   LookLimits{.all = std::chrono::seconds(0)}}) {
+    const auto list = ListSlots({{{base_.string()}}, true, ""}, limits);
+    ASSERT_EQ(list.slots.size(), 1U);
+    EXPECT_TRUE(list.slots[0].has_task_files);
+    EXPECT_TRUE(list.slots[0].out_of_time);
+  }
 }
 
 // Of a link to it nothing would be freed.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -87,6 +88,14 @@ std::filesystem::path PathOfThisProgram() {
               "mount it, also where sshd has a ChrootDirectory");
 }
 
+// A check that ends removes it, and locks it first. Nobody does where `file` is locked, and still the one at its path.
+bool IsRemoved(const UniqueFd& file, int open_error) {
+  if (!file.valid()) return open_error == ENOENT;
+  if (flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) return true;
+  struct stat info {};
+  return fstat(file.get(), &info) == 0 && info.st_nlink == 0;
+}
+
 // As cli/link/host.sh calls it: a user's own folder may begin so, too.
 bool IsAside(std::string_view name) {
   constexpr size_t kNonceDigits = 32;
@@ -132,10 +141,10 @@ int Serve(const std::filesystem::path& program) {
   for (const int number : {SIGPIPE, SIGXFSZ, SIGXCPU}) std::signal(number, SIG_IGN);
   // Of what runs, whatever lies there by now: a damaged one is replaced when the command hears of its hash.
   const AgentFile executable{.path = program, .sha256 = HashFile(kThisProgram)};
-  // As long as this process is there, no check removes the file. One that is just doing so has it locked: the command hears no
-  // hello, and sends the agent again.
+  // As long as this process is there, no check removes the file. Where one has just done so, the command hears no hello, and
+  // sends the agent again.
   UniqueFd in_use(open(executable.path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (flock(in_use.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) return 1;
+  if (IsRemoved(in_use, errno)) return 1;
   Settle(executable.path);
   FailPoint("start hello");
   WriteToStdout(Hello(executable));

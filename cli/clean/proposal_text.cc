@@ -90,6 +90,11 @@ std::string CachesRemark(const Proposal& proposal, const HostSurvey& host) {
   return fmt::format("HAS FILES OF TASKS, as {}", host.task_file_in_caches);
 }
 
+std::string_view TaskFilesRemark(const SlotOnHost& slot) {
+  if (slot.out_of_time) return "MAY HAVE FILES OF TASKS: looking through it took too long";
+  return slot.has_task_files ? "HAS FILES OF TASKS" : "";
+}
+
 json ItemJson(const std::string& host, const char* kind, uint64_t kib, bool goes) {
   return {{"host", host},
           {"kind", kind},
@@ -142,7 +147,7 @@ void PrintProposal(const Proposal& proposal) {
       if (const auto why = WhyItStays(proposal, job)) {
         list.Add(host, what, slot.size_kib, *why, age);
       } else if (proposal.jobs.contains(job)) {
-        list.Add(host, what, slot.size_kib, slot.has_task_files ? "HAS FILES OF TASKS" : "", age);
+        list.Add(host, what, slot.size_kib, TaskFilesRemark(slot), age);
         list.AddToGo(slot.size_kib);
       }
     }

@@ -75,7 +75,13 @@ Surveys SurveyHostsOf(const std::vector<const JobRecord*>& records) {
 
 bool HasTaskFiles(const HostSurvey& survey, const std::string& job) {
   return std::ranges::any_of(survey.slots, [&](const SlotOnHost& slot) {
-    return slot.job.job == job && slot.has_task_files;
+    return slot.job.job == job && slot.has_task_files && !slot.out_of_time;
+  });
+}
+
+bool TookTooLong(const HostSurvey& survey, const std::string& job) {
+  return std::ranges::any_of(survey.slots, [&](const SlotOnHost& slot) {
+    return slot.job.job == job && slot.out_of_time;
   });
 }
 
@@ -89,6 +95,7 @@ bool IsWhole(const HostSurvey& survey, const JobRecord& record, int slot) {
 // Why it is kept; empty: nothing of its tasks is left.
 std::string WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
   std::vector<std::string> with_files;
+  std::vector<std::string> slow;
   std::vector<std::string> silent;
   std::vector<std::string> unseen;
   for (size_t slot = 0; slot < record.hosts.size(); ++slot) {
@@ -98,12 +105,17 @@ std::string WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
       silent.push_back(host.name);
     } else if (HasTaskFiles(surveyed.found, record.id)) {
       with_files.push_back(host.name);
+    } else if (TookTooLong(surveyed.found, record.id)) {
+      slow.push_back(host.name);
     } else if (!IsWhole(surveyed.found, record, static_cast<int>(slot))) {
       unseen.push_back(host.name);
     }
   }
   if (!with_files.empty()) {
     return fmt::format("files of its tasks are on {}", FoldHosts(with_files));
+  }
+  if (!slow.empty()) {
+    return fmt::format("looking for files of its tasks took too long on {}", FoldHosts(slow));
   }
   if (!silent.empty()) return fmt::format("{} did not answer", FoldHosts(silent));
   return unseen.empty() ? ""

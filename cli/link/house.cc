@@ -96,6 +96,7 @@ HostSurvey Look(const House& house, bool closely) {
       survey.slots.push_back({{folders.bases[slot.base], slot.job, slot.slot, slot.running},
                               slot.size_kib,
                               slot.has_task_files,
+                              slot.out_of_time,
                               slot.leased});
     }
     for (const protocol::KeptOfName& kept : list.kept_names) {

@@ -42,6 +42,7 @@ struct SlotOnHost {
   uint64_t size_kib = 0;
   // A task has written a file into it, or this is not known.
   bool has_task_files = true;
+  bool out_of_time = false;  // it is not known, as looking through it took too long
   bool is_leased =
       false;  // nothing of it runs here; another host that shares the folder may run it
 };
