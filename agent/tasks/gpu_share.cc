@@ -289,9 +289,10 @@ std::string VisibleGpus(const protocol::GpuShare& share, const std::vector<std::
   if (gpus.size() < parts) {
     throw Error(
         Phase::kGpus,
+        // The role, not the task: what all slots of a host say alike is printed once.
         fmt::format("{} tasks that use GPUs are to share those of this host, and it has {} "
-                    "({} is one of them)",
-                    parts, gpus.size(), task),
+                    "(role {})",
+                    parts, gpus.size(), task.substr(0, task.find(':'))),
         "run fewer of them there, or write gpus = 0 for those that need none (--set "
         "task.gpus=0); to share a GPU on purpose, let the host list it twice: gpus = [0, 0]");
   }

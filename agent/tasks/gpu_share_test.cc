@@ -35,7 +35,7 @@ TEST(GpuShare, FewerGpusThanTasksIsAnErrorWithBothNumbers) {
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_THAT(e.cause(), HasSubstr("4 tasks that use GPUs"));
-    EXPECT_THAT(e.cause(), HasSubstr("it has 3 (worker:2 is one of them)"));
+    EXPECT_THAT(e.cause(), HasSubstr("it has 3 (role worker)"));
     EXPECT_FALSE(e.remedy().empty());
   }
 }
