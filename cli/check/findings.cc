@@ -14,6 +14,7 @@
 #include "base/process_limits.h"
 #include "cli/check/reach_findings.h"
 #include "cli/cluster_file/host_address.h"
+#include "cli/deploy/host_addresses.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/plan/tensorflow_server.h"
@@ -52,7 +53,8 @@ class Findings {
     LookAtMachines();
     LookAtLoopback();
     LookAtNames();
-    for (Finding& finding : ReachFindings(plan_, reports_)) findings_.push_back(std::move(finding));
+    for (Finding& finding : ReachFindings(WithAddresses(plan_, addresses_), reports_))
+      findings_.push_back(std::move(finding));
     LookAtClocks();
     LookAtGpuCounts();
     LookAtVersions();
@@ -310,7 +312,12 @@ class Findings {
     for (const HostReport& report : reports_) {
       answers.push_back(report.facts ? std::optional(report.facts->names) : std::nullopt);
     }
-    for (NameWarning& warning : CompareNames(plan_.hosts, answers)) {
+    for (size_t slot = 0; slot < addresses_.size(); ++slot) {
+      const auto& trouble = addresses_[slot].trouble;
+      if (trouble && (slot == 0 || plan_.hosts[slot].name != plan_.hosts[slot - 1].name))
+        AddError(slot, "names", trouble->why, trouble->remedy);
+    }
+    for (NameWarning& warning : WarningsOf(plan_, addresses_, answers)) {
       Add(warning.unresolved ? Severity::kError : Severity::kWarning, "names",
           std::move(warning.text), std::move(warning.remedy));
     }
@@ -444,6 +451,7 @@ class Findings {
   const std::vector<HostReport>& reports_;
   const bool runs_already_;
   const WorkSize work_;
+  const std::vector<HostAddress> addresses_ = AddressesOf(plan_, reports_);
   std::vector<Finding> findings_;
 };
 

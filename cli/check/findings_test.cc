@@ -145,7 +145,7 @@ TEST_F(FindingsTest, ANameThatIsNotResolvedIsToldByTheNamesAlone) {
   Dial({2222}, [](size_t from, size_t to, int) {
     return from == 0 && to == 1 ? std::optional(ReachFailure::kUnresolved) : std::nullopt;
   });
-  EXPECT_THAT(Found(), ElementsAre("error names : names cannot be resolved: gpu2 on 10.0.0.1"));
+  EXPECT_THAT(Found(), ElementsAre("error names : names cannot be resolved: gpu2 on h1"));
 }
 
 TEST_F(FindingsTest, TwoNamesForOneMachineAreAnErrorWhereTheyShareAPort) {

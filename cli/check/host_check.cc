@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -92,6 +93,8 @@ class Checkup {
     Attached agent;
     Try(slot, [&] { Survey(slot, agent); });
     Pass(surveyed_, agent);
+    std::call_once(choice_,
+                   [&] { addressed_ = WithAddresses(plan_, AddressesOf(plan_, reports_)); });
     if (!reports_[slot].failure && !one_machine_) Try(slot, [&] { Hold(slot, *agent.link); });
     Pass(holding_, agent);
     if (!reports_[slot].failure) Try(slot, [&] { Dial(slot, *agent.link); });
@@ -196,7 +199,7 @@ class Checkup {
     }
     survey.data = DataOf(plan_, survey.tasks);
     std::erase_if(survey.data, [](const auto& data) { return data.path.parts.empty(); });
-    if (slot == 0) survey.coordinator = host.address;
+    if (slot == 0) survey.coordinator = host.host_name.empty() ? host.address : "::";
     survey.coordinator_port = plan_.control_port;
     survey.needs_ports = plan_.needs_ports;
     survey.names = AllNames(plan_.hosts);
@@ -226,7 +229,7 @@ class Checkup {
       ports.push_back(report.facts ? &report.facts->ports : nullptr);
     }
     HostReport& report = reports_[slot];
-    report.targets = TargetsOf(plan_, ports, static_cast<int>(slot));
+    report.targets = TargetsOf(addressed_, ports, static_cast<int>(slot));
     const auto limit = kReachLimit + kPerHost * plan_.hosts.size() / 10;
     const protocol::Reach reach{report.targets, WasBrought(slot), milliseconds(limit).count()};
     auto reached = link.Ask<protocol::Reached>(type::kReach, reach, In(limit + kAnswerLimit));
@@ -251,6 +254,8 @@ class Checkup {
   }
 
   const Plan& plan_;
+  Plan addressed_;  // with the addresses by which the hosts have each other
+  std::once_flag choice_;
   std::string key_;
   const std::string set_up_key_;
   // Each element is written by its host's thread, and read by others after a gate.
@@ -265,5 +270,13 @@ class Checkup {
 }  // namespace
 
 std::vector<HostReport> AskHosts(const Plan& plan) { return Checkup(plan).Run(); }
+
+std::vector<HostAddress> AddressesOf(const Plan& plan, const std::vector<HostReport>& reports) {
+  std::vector<std::optional<protocol::ResolvedNames>> names;
+  for (const HostReport& report : reports) {
+    names.push_back(report.facts ? std::optional(report.facts->names) : std::nullopt);
+  }
+  return ChooseAddresses(plan, names);
+}
 
 }  // namespace tfdist::cli

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/deploy/host_addresses.h"
 #include "cli/plan/plan.h"
 #include "wire/host_check.h"
 
@@ -39,5 +40,8 @@ struct HostReport {
 // Element i: the host in slot i. Every wait has a deadline: about 15 s in all for a few hosts, a
 // little more for each further one; an upload of the agent comes on top.
 std::vector<HostReport> AskHosts(const Plan& plan);
+
+// By which addresses the hosts have each other, as far as they have answered.
+std::vector<HostAddress> AddressesOf(const Plan& plan, const std::vector<HostReport>& reports);
 
 }  // namespace tfdist::cli

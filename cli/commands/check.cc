@@ -13,6 +13,7 @@
 #include "cli/deploy/workdir_parts.h"
 #include "cli/exit_codes.h"
 #include "cli/find/adopt_job.h"
+#include "cli/hosts/host_names.h"
 #include "cli/job/job_record.h"
 #include "cli/plan/host_count.h"
 #include "cli/render/settings.h"
@@ -340,7 +341,8 @@ std::vector<HostReport> AskOrSay(const Plan& plan) {
 }  // namespace
 
 int CheckCommand(const CheckArguments& arguments) {
-  const Plan plan = LoadPlan(arguments.source);
+  Plan plan = LoadPlan(arguments.source);
+  AskForHostNames(plan.hosts, plan.ssh);
   const WorkdirLook workdir = WarnOfWorkdir(plan);
   std::vector<Finding> findings = FindingsOfWorkdir(workdir);
   const std::vector<HostReport> reports = AskOrSay(plan);
@@ -352,6 +354,8 @@ int CheckCommand(const CheckArguments& arguments) {
     PrintCheckAsJson(plan, running, reports, findings);
   } else {
     PrintTable(plan, reports);
+    if (const auto text = AddressesText(plan.hosts, AddressesOf(plan, reports)); !text.empty())
+      Print("{}\n", text);
     PrintSetUp(plan, reports);
     PrintImages(plan, reports);
     PrintData(plan, reports);

@@ -7,7 +7,9 @@
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/deploy/host_addresses.h"
 #include "cli/exit_codes.h"
+#include "cli/hosts/host_names.h"
 #include "cli/show/report.h"
 #include "cli/show/workdir_look.h"
 #include "cli/stream/print.h"
@@ -31,13 +33,16 @@ void SayWhoEndsIt(const Plan& plan) {
 }  // namespace
 
 int RenderCommand(const RenderArguments& arguments) {
-  const Plan plan = LoadPlan(arguments.source);
+  Plan plan = LoadPlan(arguments.source);
   if (arguments.json) {
     PrintLines(RenderJson(plan) + "\n");
   } else if (!arguments.env_of.empty()) {
     PrintLines(RenderEnv(plan, arguments.env_of));
   } else {
     PrintLines(RenderTable(plan, StdoutColumns()));
+    AskForHostNames(plan.hosts, plan.ssh);
+    if (const auto aliases = AliasesText(plan.hosts); !aliases.empty())
+      Say("tfdist: {}\n", aliases);
     SayWhoEndsIt(plan);
     ShowWorkdir(plan);
   }

@@ -23,7 +23,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::chrono::seconds kLookLimit{30};
+constexpr std::chrono::seconds kShellLookLimit{30};
 
 Site OnlySite(const Sites& sites) {
   if (sites.sites.size() == 1) return sites.sites[0];
@@ -35,7 +35,7 @@ Site OnlySite(const Sites& sites) {
 
 // The job's own agent knows the task's environment and folder. The look at its folder comes right before it runs.
 std::string AgentOf(const Site& site, const SshOptions& ssh) {
-  TimePoint deadline = SystemClock().Now() + kLookLimit;
+  TimePoint deadline = SystemClock().Now() + kShellLookLimit;
   try {
     const auto transport = MakeTransport(site.host, ssh);
     auto shell = transport->OpenShell(deadline);

@@ -30,6 +30,7 @@
 #include "cli/find/adopt_job.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
+#include "cli/hosts/host_names.h"
 #include "cli/job/connector.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/host_count.h"
@@ -459,6 +460,7 @@ class Launch {
   }
 
   void SayWhatHostsHave(const Deployment::Outcome& outcome) const {
+    if (!outcome.addresses.empty() && !arguments_.quiet) Say("tfdist: {}\n", outcome.addresses);
     for (const NameWarning& warning : outcome.warnings) PrintWarning(warning.text, warning.remedy);
     if (!outcome.kept.empty()) SayWhatIsKept(outcome.kept);
   }
@@ -776,7 +778,8 @@ class Launch {
 }  // namespace
 
 int UpCommand(const UpArguments& arguments) {
-  const Plan plan = LoadPlan(arguments.source);
+  Plan plan = LoadPlan(arguments.source);
+  AskForHostNames(plan.hosts, plan.ssh);
   const bool is_longer = !plan.file.empty() && !arguments.source.job.command.empty();
   if (is_longer && !arguments.quiet) {
     Say("tfdist: command: {}\n", CommandText(plan, plan.tasks[0]));

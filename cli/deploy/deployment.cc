@@ -90,6 +90,12 @@ std::vector<int> SlotsBeside(const std::vector<HostPlan>& hosts, int slot) {
   return slots;
 }
 
+void SetAddresses(const std::vector<HostAddress>& addresses,
+                  std::vector<protocol::SlotPlan>& slots) {
+  for (size_t slot = 0; slot < addresses.size(); ++slot)
+    slots[slot].address = addresses[slot].address;
+}
+
 uint64_t ContentBytes(const std::vector<protocol::FileDescription>& files) {
   uint64_t bytes = 0;
   for (const auto& file : files) bytes += file.size_bytes;
@@ -154,12 +160,14 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo, std::string rehears
     : plan_(plan),
       cargo_(cargo),
       rehearsed_for_(std::move(rehearsed_for)),
+      named_(plan.hosts.size()),
       prepared_(plan.hosts.size()),
       listening_(plan.hosts.size()),
       connected_(plan.hosts.size()),
       equipped_(plan.hosts.size()),
       settled_(plan.hosts.size()),
       running_(plan.hosts.size()),
+      has_aliases_(HasAliases(plan.hosts)),
       hands_on_(HandsOn()),
       mark_(RandomHex(kMarkBytes)),
       done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -184,7 +192,7 @@ void Deployment::FailToBegin(int slot, const std::string& why) {
                 plan_.hosts[static_cast<size_t>(slot)].name);
   host.failed = true;
   host.steps.Begin(nullptr);
-  prepared_.Arrive(false);
+  (has_aliases_ ? named_ : prepared_).Arrive(false);
   Finish();
 }
 
@@ -200,7 +208,7 @@ Deployment::~Deployment() {
 
 void Deployment::Cancel() {
   cancelled_ = true;
-  for (Gate* gate : {&prepared_, &listening_, &connected_, &equipped_}) gate->Cancel();
+  for (Gate* gate : {&named_, &prepared_, &listening_, &connected_, &equipped_}) gate->Cancel();
 }
 
 std::vector<std::string> Deployment::Busy() const {
@@ -226,7 +234,6 @@ Deployment::Outcome Deployment::TakeOutcome() {
   // not.
   if (running_ != 0) throw Bug("the deployment is still going on");
   Outcome outcome;
-  std::vector<std::optional<protocol::ResolvedNames>> answers;
   std::vector<std::optional<protocol::SharedFolder>> shared;
   outcome.committed = committed_;
   outcome.in_doubt = in_doubt_;
@@ -239,11 +246,11 @@ Deployment::Outcome Deployment::TakeOutcome() {
       outcome.removed.push_back(
           fmt::format("{}: {}", plan_.hosts[outcome.bases.size() - 1].name, folder));
     }
-    answers.push_back(std::move(host->names));
     shared.push_back(std::move(host->shared));
     outcome.spent.push_back(host->steps.spent());
   }
-  outcome.warnings = CompareNames(plan_.hosts, answers);
+  outcome.addresses = AddressesText(plan_.hosts, addresses_);
+  if (!addresses_.empty()) outcome.warnings = WarningsOf(plan_, addresses_, NamesThere());
   AddTroubles(outcome.warnings);
   AddFilesFromHere(outcome.warnings);
   for (size_t slot = 0; slot < hosts_.size(); ++slot) {
@@ -303,9 +310,14 @@ void Deployment::Run(int slot) {
 void Deployment::BringUp(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const bool first = slot == 0;
-  const bool ready = Pass(prepared_, slot, "start",
+  const auto start = [&] {
+    StartOnHost(slot);
+    AskForNames(slot);
+  };
+  const bool ready = (!has_aliases_ || Pass(named_, slot, "start", start)) &&
+                     Pass(prepared_, slot, "start",
                           [&] {
-                            StartOnHost(slot);
+                            has_aliases_ ? TakeAddress(slot) : start();
                             host.description = DescriptionOf(slot);
                             AskWhatIsMissing(slot);
                             host.lacks = AskForData(host, KeysFor(slot), {}).missing;
@@ -314,6 +326,7 @@ void Deployment::BringUp(int slot) {
                           }) &&
                      Pass(listening_, slot, "listen",
                           [&] {
+                            TakeAddress(slot);
                             CheckRoom(slot);
                             if (first) OpenToPeers(host);
                           }) &&
@@ -386,7 +399,8 @@ void Deployment::StartOnHost(int slot) {
   create.name = cargo_.job.name;
   create.plan_sha256 = cargo_.job.plan_sha256;
   create.slot = slot;
-  create.address = slot == 0 ? plan.address : "";
+  // An alias is no address to listen on.
+  create.address = slot != 0 ? "" : plan.host_name.empty() ? plan.address : "::";
   create.port = slot == 0 && !is_rehearsal() ? plan_.control_port : 0;
   create.orphan_timeout_ms = plan_.orphan_timeout_ms;
   create.uncommitted_limit_ms = milliseconds(kUncommittedLimit).count();
@@ -408,6 +422,7 @@ void Deployment::StartOnHost(int slot) {
 
 protocol::HostDescription Deployment::DescriptionOf(int slot) const {
   protocol::HostDescription description = DescribeHost(plan_, slot);
+  SetAddresses(addresses_, description.slots);
   const RuntimesUsed used = RuntimesOf(description.tasks);
   if (used.cpu) description.files.push_back(cargo_.runtime->description());
   if (used.cuda) description.files.push_back(cargo_.cuda_runtime->description());
@@ -477,7 +492,6 @@ void Deployment::Equip(int slot) {
   if (first_has_failed_) return;  // nobody gets through the next gate
   if (!UnpackData(slot)) return;
   Describe(slot);
-  AskForNames(slot);
 }
 
 // Hosts pull at the same time, each from its registry, with its own account's login.
@@ -796,11 +810,24 @@ FilesSent Deployment::Sent() const {
 void Deployment::AskForNames(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const auto names = NamesToAsk(plan_.hosts, slot);
-  if (names.empty()) return;
+  if (names.empty() && !has_aliases_) return;
   host.steps.Begin("names");
   Json answer = Ask(host, type::kResolve, {{"names", names}}, kNamesLimit);
   host.names =
       protocol::Body<protocol::ResolvedNames>({std::string(type::kResolve), 0, std::move(answer)});
+}
+
+std::vector<std::optional<protocol::ResolvedNames>> Deployment::NamesThere() const {
+  std::vector<std::optional<protocol::ResolvedNames>> names;
+  for (const auto& host : hosts_) names.push_back(host->names);
+  return names;
+}
+
+void Deployment::TakeAddress(int slot) {
+  std::call_once(choice_, [&] { addresses_ = ChooseAddresses(plan_, NamesThere()); });
+  if (const auto& trouble = addresses_[static_cast<size_t>(slot)].trouble) {
+    throw Error(Phase::kResolve, trouble->why, trouble->remedy);
+  }
 }
 
 Json Deployment::SharedBody() const { return {{"path", plan_.shared}, {"mark", mark_}}; }
@@ -853,7 +880,7 @@ void Deployment::OpenToPeers(Host& host) {
 }
 
 void Deployment::DialCoordinator(Host& host) {
-  const Json body = {{"address", plan_.hosts[0].address},
+  const Json body = {{"address", addresses_[0].address},
                      {"port", coordinator_.at("port")},
                      {"key", coordinator_.at("key")}};
   // When interrupted it may be that the coordinator is gone already.
@@ -862,14 +889,16 @@ void Deployment::DialCoordinator(Host& host) {
 
 void Deployment::Commit(Host& host) {
   committing_ = true;
+  protocol::JobPlan job = cargo_.job;
+  SetAddresses(addresses_, job.slots);
   try {
-    host.attached.link->Call(type::kCommit, cargo_.job, In(kCommitLimit));
+    host.attached.link->Call(type::kCommit, job, In(kCommitLimit));
   } catch (const ProtocolError&) {
     in_doubt_ = true;  // nobody knows what the answer was
     throw;
   } catch (const LostConnection&) {
     in_doubt_ = true;
-    CommitAgain(host);
+    CommitAgain(host, job);
   }
   committed_ = true;
 }
@@ -884,11 +913,11 @@ JobRecord Deployment::RecordOf(const Host& host) const {
 }
 
 // The answer was lost, and perhaps not the request: asked again by id, on a new connection.
-void Deployment::CommitAgain(Host& host) {
+void Deployment::CommitAgain(Host& host, const protocol::JobPlan& job) {
   const JobRecord record = RecordOf(host);
   try {
     Attached again = Attach(record, 0, kCommitLimit);
-    again.link->Call(type::kCommit, cargo_.job, In(kCommitLimit));
+    again.link->Call(type::kCommit, job, In(kCommitLimit));
     again.hello.base = host.attached.hello.base;
     host.attached = std::move(again);
     in_doubt_ = false;

@@ -1,6 +1,7 @@
 // Brings every host of a plan to "ready" and commits the job: all hosts, or none.
 //
-//   each host     connect, agent, files, task descriptions   -> prepared
+//   each host     connect, agent, names; where a host has an alias -> named
+//   each host     files, task descriptions                   -> prepared
 //   slot 0        allow-list of all agents' keys             -> listening
 //   other slots   agent reaches the coordinator              -> connected
 //   each host     large files, task descriptions             -> equipped
@@ -14,6 +15,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +25,7 @@
 #include "cli/deploy/data_parts.h"
 #include "cli/deploy/file_upload.h"
 #include "cli/deploy/gate.h"
+#include "cli/deploy/host_addresses.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/packed_file.h"
 #include "cli/deploy/set_up_output.h"
@@ -107,6 +110,7 @@ class Deployment {
     std::optional<protocol::NameTaken> name_taken;  // on slot 0's host
     std::vector<std::string> bases;                 // tfdist's folder on each host; where known
     std::vector<std::string> removed;   // "gpu07: /home/u/...": what retention has removed there
+    std::string addresses;              // AddressesText; empty also where hosts were not asked
     std::vector<NameWarning> warnings;  // of hosts' names, and what the hosts say of themselves
     std::vector<KeptOnHost> kept;       // where tasks name {keep}
     std::vector<std::vector<StepTimes::Spent>>
@@ -175,6 +179,9 @@ class Deployment {
   std::string AwaitSetUp(int slot);
   void AwaitPorts(Host& host, std::string why);
   void AskForNames(int slot);
+  [[nodiscard]] std::vector<std::optional<protocol::ResolvedNames>> NamesThere() const;
+  // Once all hosts have said what names mean there. Throws Error where the others cannot reach this one.
+  void TakeAddress(int slot);
   [[nodiscard]] protocol::Json SharedBody() const;
   void MarkShared(Host& host);
   void FindMark(Host& host);
@@ -183,7 +190,7 @@ class Deployment {
   void OpenToPeers(Host& host);
   void DialCoordinator(Host& host);
   void Commit(Host& host);
-  void CommitAgain(Host& host);
+  void CommitAgain(Host& host, const protocol::JobPlan& job);
 
   void ThrowIfCancelled() const;
   // A request. After a cancel the wait for its answer ends.
@@ -213,6 +220,9 @@ class Deployment {
   const Cargo& cargo_;
   const std::string rehearsed_for_;
   std::vector<std::unique_ptr<Host>> hosts_;  // index = slot
+  std::once_flag choice_;
+  std::vector<HostAddress> addresses_;  // index = slot; as `choice_` has made them
+  Gate named_;                          // only where a host has an alias
   Gate prepared_;
   Gate listening_;
   Gate connected_;
@@ -223,6 +233,7 @@ class Deployment {
   std::atomic<bool> committed_ = false;
   std::atomic<bool> in_doubt_ = false;
   std::atomic<size_t> running_;
+  const bool has_aliases_;
   const bool hands_on_;                         // large files, from slot 0 to the others
   std::atomic<bool> first_is_through_ = false;  // slot 0 has all files
   std::atomic<bool> first_has_failed_ = false;  // it will not get them

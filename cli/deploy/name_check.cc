@@ -9,16 +9,14 @@
 #include <string_view>
 
 #include "cli/cluster_file/host_address.h"
+#include "cli/deploy/resolved_addresses.h"
 
 namespace tfdist::cli {
 namespace {
 
-using Addresses = std::vector<std::string>;
-
 // Beside its own and slot 0's: a job of up to 17 hosts is compared in full.
 constexpr size_t kNeighbours = 15;
-constexpr size_t kMostAddresses = 16;  // as the agent sends (host_names.h)
-constexpr size_t kMostItems = 3;       // in one warning
+constexpr size_t kMostItems = 3;  // in one warning
 
 // What one host says of one name.
 struct View {
@@ -32,37 +30,6 @@ struct Name {
   std::vector<View> others;  // in the order of the slots
   Addresses interfaces;      // of the host that bears it
 };
-
-bool IsIpv6(const std::string& address) { return address.find(':') != std::string::npos; }
-
-bool HasLoopback(const Addresses& addresses) {
-  return std::any_of(addresses.begin(), addresses.end(), IsLoopback);
-}
-
-// A host's answer is not trusted to hold addresses, nor to be short.
-Addresses Checked(const Addresses& addresses) {
-  Addresses checked;
-  for (const std::string& address : addresses) {
-    if (checked.size() < kMostAddresses && IsNumericAddress(address)) checked.push_back(address);
-  }
-  return checked;
-}
-
-bool Share(const Addresses& a, const Addresses& b) {
-  return std::any_of(a.begin(), a.end(), [&](const std::string& address) {
-    return std::find(b.begin(), b.end(), address) != b.end();
-  });
-}
-
-// Without a common address, though both have some of one family: a resolver may leave a family out
-// that its host does not have.
-bool Contradict(const Addresses& a, const Addresses& b) {
-  const bool comparable = std::any_of(a.begin(), a.end(), [&](const std::string& x) {
-    return std::any_of(b.begin(), b.end(),
-                       [&](const std::string& y) { return IsIpv6(x) == IsIpv6(y); });
-  });
-  return comparable && !Share(a, b);
-}
 
 std::string Shown(const Addresses& addresses) {
   return addresses.size() <= kMostItems
@@ -173,13 +140,8 @@ class Comparison {
   Items another_;
 };
 
-Addresses WithoutLoopback(Addresses addresses) {
-  std::erase_if(addresses, IsLoopback);
-  return addresses;
-}
-
 bool IsResolved(const std::string& address) {
-  return !IsNumericAddress(address) && !IsLoopback(address);
+  return !address.empty() && !IsNumericAddress(address) && !IsLoopback(address);
 }
 
 // Those that are resolved, each once.
@@ -188,8 +150,9 @@ std::vector<std::string> NamesOf(const std::vector<HostPlan>& hosts,
   std::set<std::string_view> known;
   std::vector<std::string> names;
   for (const size_t i : wanted) {
-    const std::string& name = hosts[i].address;
-    if (IsResolved(name) && known.insert(name).second) names.push_back(name);
+    for (const std::string* name : {&hosts[i].address, &hosts[i].host_name}) {
+      if (IsResolved(*name) && known.insert(*name).second) names.push_back(*name);
+    }
   }
   return names;
 }
@@ -215,12 +178,12 @@ std::vector<NameWarning> CompareNames(
   std::map<std::string, Name> names;
   std::set<std::string> asked;  // several slots may be on one host
   for (size_t i = 0; i < hosts.size(); ++i) {
-    const std::string& asker = hosts[i].address;
-    if (!answers[i] || !asked.insert(asker).second) continue;
+    const std::string& address = hosts[i].address;
+    if (!answers[i] || !asked.insert(address).second) continue;
     for (const protocol::ResolvedName& answer : answers[i]->names) {
       Name& name = names[answer.name];
-      const View view{asker, Checked(answer.addresses)};
-      if (answer.name == asker) {
+      const View view{hosts[i].name, Checked(answer.addresses)};
+      if (answer.name == address) {
         name.own = view;
         name.interfaces = WithoutLoopback(Checked(answers[i]->own));
       } else {

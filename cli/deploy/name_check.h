@@ -12,7 +12,7 @@
 namespace tfdist::cli {
 
 // The names that the host in `slot` is asked for: its own, slot 0's, and those of the next hosts,
-// so that the work grows with the hosts and not with their square. Numeric addresses and localhost
+// so that the work grows with the hosts and not with their square; what ssh's configuration calls an alias as well. Numeric addresses and localhost
 // are not asked for.
 std::vector<std::string> NamesToAsk(const std::vector<HostPlan>& hosts, int slot);
 // The same of all hosts.

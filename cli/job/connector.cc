@@ -88,6 +88,10 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   return ssh::MakeSshTransport(host.name, std::move(target));
 }
 
+std::string HostNameOf(const HostPlan& host, const SshOptions& ssh) {
+  return ssh::HostNameOf(TargetOf(host, ssh));
+}
+
 void SetConnectionNotes(std::function<void(const std::string& host, const std::string& note)> say) {
   AllNotes().SetSay(std::move(say));
 }

@@ -21,6 +21,9 @@ namespace tfdist::cli {
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
                                          std::function<void(const char*)> on_step = {});
 
+// What ssh's configuration calls the host. Throws Error when ssh refuses its configuration.
+std::string HostNameOf(const HostPlan& host, const SshOptions& ssh);
+
 // What users should know of a connection ("by your own ssh: BindAddress 10.0.0.7") goes there, on the thread that connects:
 // each note for a few hosts, and once for all others. Set by main; {}: nowhere.
 void SetConnectionNotes(std::function<void(const std::string& host, const std::string& note)> say);

@@ -20,6 +20,9 @@ struct HostPlan {
   std::string name;     // as the cluster file has it: for messages; unique but for slots > 1
   std::string address;  // as other hosts and TF_CONFIG reach it; numeric or a name, no brackets
   std::string ssh;  // what is given to ssh(1)'s configuration: alias or address; empty: not known
+  // What that configuration calls the host, where its address is an alias there; else, and where AskForHostNames
+  // (hosts/host_names.h) was not called, empty.
+  std::string host_name;
   std::string ssh_user;         // of this host alone; empty: as SshOptions say
   std::optional<int> ssh_port;  // the same
   std::string transport;        // the same: "auto", "ssh", "openssh"

@@ -10,6 +10,7 @@
 #include "base/thread_annotations.h"
 #include "cli/channel/child_channel.h"
 #include "cli/channel/tail.h"
+#include "cli/ssh/config/logins.h"
 #include "cli/ssh/libssh2/channel.h"
 #include "cli/ssh/libssh2/library_failure.h"
 #include "cli/ssh/libssh2/session.h"
@@ -207,6 +208,11 @@ std::unique_ptr<SshTransport> MakeSshTransport(std::string host, Target target) 
       return std::make_unique<ProgramTransport>(std::move(host), std::move(target));
   }
   throw Bug("no such program for SSH");
+}
+
+std::string HostNameOf(const Target& target) {
+  TimePoint deadline = SystemClock().Now();  // of the host, which is not asked
+  return ConfigOf(target, deadline).host_name;
 }
 
 }  // namespace tfdist::ssh

@@ -43,4 +43,7 @@ class SshTransport : public cli::Transport {
 // ssh's. on_note is told why. `host`: as the cluster file has it, for messages.
 std::unique_ptr<SshTransport> MakeSshTransport(std::string host, Target target);
 
+// HostName of ssh's configuration. Throws Error when ssh refuses that.
+std::string HostNameOf(const Target& target);
+
 }  // namespace tfdist::ssh

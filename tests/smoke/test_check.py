@@ -6,6 +6,7 @@ import subprocess
 import time
 import unittest
 
+from tests.hosts.probe import client_config
 from tests.smoke.test_ssh import OverSsh
 from tests.support import clusters, processes
 from tests.support.waiting import PATIENCE, wait_for
@@ -185,7 +186,11 @@ class IllHosts(Checked):
         hosts = self.start_hosts(3)
         self.take_port(hosts[2], 2222)
         self.edit(hosts[0], lambda text: text.replace(f"{hosts[1].address} h2", f"{hosts[2].address} h2"))
-        code, kinds, findings = self.findings(self.write(hosts[:2], hosts.ssh_config, layout="mirrored"))
+        # Where "h2" is an alias, its HostName would be taken.
+        config = client_config(hosts, "second", "Host second", f"  HostName {hosts[1].address}")
+        file = pathlib.Path(self.write(hosts[:2], config, layout="mirrored"))
+        file.write_text(file.read_text().replace('"h2"', '{ address = "h2", ssh = "second" }'))
+        code, kinds, findings = self.findings(str(file))
         self.assertEqual((code, kinds), (3, ["error reach h2", "warning names"]), findings)
         self.assertRegex(findings[0]["what"], "port 2222 at h2: h1 reaches something else there: it takes the connection")
         self.assertIn(f"h2 is {hosts[2].address} on h1, and {hosts[1].address} on h2", findings[1]["what"])

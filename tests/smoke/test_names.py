@@ -106,8 +106,8 @@ config = "{hosts.ssh_config}"
         self.edit(hosts[1], lambda line: "" if line.endswith(" h1\n") else line)
         result = self.up(hosts)
         self.assertEqual(result.code, 3, result)
-        self.assertRegex(result.err, r"tfdist: h2: .*cannot resolve h1: the name is not known\n"
-                                     r"  try: .*name hosts by numeric addresses")
+        self.assertRegex(result.err, r"tfdist: h1: .*the other hosts cannot resolve h1 \(h2: the name is not known\), .*\n"
+                                     r'  try: add the name to the DNS or to /etc/hosts .*ssh = "h1"')
         self.assertIn("nothing was started", result.err)
         self.assert_nothing_left(hosts)
         self.assert_no_record()
@@ -129,8 +129,8 @@ class WithoutGetent(NamedHosts):
         self.edit(hosts[1], lambda line: "" if line.endswith(" h1\n") else line)
         result = self.up(hosts)
         self.assertEqual(result.code, 3, result)
-        self.assertRegex(result.err, r"tfdist: h2: .*cannot resolve h1: getent cannot be run on this host.*\n"
-                                     r"  try: name hosts by numeric addresses")
+        self.assertRegex(result.err, r"tfdist: h1: .*the other hosts cannot resolve h1 \(h2: getent cannot be run on this host.*\n"
+                                     r'  try: .*ssh = "h1"')
         self.assert_nothing_left(hosts)
 
 
