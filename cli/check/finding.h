@@ -17,6 +17,8 @@ struct Finding {
   std::string host;   // empty: it is about several
   std::string what;
   std::string remedy;
+
+  bool operator==(const Finding&) const = default;
 };
 
 // "h1, h2, h3 and 5 more".

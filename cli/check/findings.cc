@@ -61,10 +61,19 @@ class Findings {
     LookAtData();
     std::stable_sort(findings_.begin(), findings_.end(),
                      [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
-    return std::move(findings_);
+    return EachOnce();
   }
 
  private:
+  // What all slots of a machine say is said once.
+  std::vector<Finding> EachOnce() {
+    std::vector<Finding> once;
+    for (Finding& finding : findings_) {
+      if (std::ranges::find(once, finding) == once.end()) once.push_back(std::move(finding));
+    }
+    return once;
+  }
+
   // What one host's answer says by itself -------------------------------------------------------
 
   void LookAtHost(size_t slot) {

@@ -73,6 +73,14 @@ std::string Kind(const Error& error) {
   return text;
 }
 
+// By another slot of that machine.
+bool IsSaid(const Error& error, const std::vector<Error>& errors) {
+  return std::ranges::any_of(errors, [&](const Error& other) {
+    return other.host() == error.host() && other.cause() == error.cause() &&
+           other.remedy() == error.remedy();
+  });
+}
+
 }  // namespace
 
 std::string FoldHosts(const std::vector<std::string>& names) {
@@ -95,7 +103,8 @@ std::vector<std::vector<Error>> GroupErrors(const std::vector<Error>& errors) {
   for (const Error& error : errors) {
     const auto [place, is_new] = places.try_emplace(Kind(error), groups.size());
     if (is_new) groups.emplace_back();
-    groups[place->second].push_back(error);
+    std::vector<Error>& alike = groups[place->second];
+    if (!IsSaid(error, alike)) alike.push_back(error);
   }
   return groups;
 }

@@ -12,7 +12,8 @@ namespace tfdist::cli {
 // cluster files and -H take. The order is that of first appearance.
 std::string FoldHosts(const std::vector<std::string>& names);
 
-// Groups of errors that differ in the host and in numbers alone, in the order of first appearance.
+// Groups of errors that differ only in the host and in numbers, in the order of first appearance. What all slots of a machine
+// say is there once.
 std::vector<std::vector<Error>> GroupErrors(const std::vector<Error>& errors);
 
 }  // namespace tfdist::cli

@@ -39,5 +39,13 @@ TEST(GroupErrors, OneGroupForEachCauseWhateverTheHostAndItsNumbers) {
   EXPECT_EQ(groups[1].front().host(), "gpu007");
 }
 
+TEST(GroupErrors, WhatAllSlotsOfAMachineSayIsThereOnce) {
+  const Error error = Error(Phase::kGpus, "too few", "list them twice").WithHost("h1");
+  const auto groups = GroupErrors(
+      {error, error, Error(Phase::kGpus, "too few", "list them twice").WithHost("h2"), error});
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].size(), 2U);
+}
+
 }  // namespace
 }  // namespace tfdist::cli

@@ -68,7 +68,7 @@ command = {clusters.toml_list(SHOW)}
         self.host_has_gpus(1)
         result = self.up_here(2)
         self.assertEqual(result.code, 3, result)
-        self.assertIn("2 tasks that use GPUs are to share those of this host, and it has 1", result.err)
+        self.assertEqual(result.err.count("2 tasks that use GPUs are to share those of this host, and it has 1"), 1, result)
         self.host_has("echo 'No devices were found'; exit 6")
         self.up_here(2).expect(0)
 
