@@ -294,6 +294,8 @@ class Host:
 
     def _ip(self, *arguments, **options):
         """ip(8) on this host."""
+        if os.readlink(f"/proc/{self.pid}/ns/net") == os.readlink("/proc/self/ns/net"):
+            raise ValueError(f"{self.name} has no network of its own: this would hold for the whole machine")
         subprocess.run(["nsenter", f"--target={self.pid}", "--net", "ip", *arguments], check=True, text=True, **options)
 
     def _pids(self):
