@@ -5,6 +5,7 @@
 //   <base>/files/<sha256>          files that were sent
 //   <base>/names/<name>.lock       held by the job that runs under that name
 //   <base>/keep/<name>/            {keep}: what jobs of that name keep from one to the next
+//   <base>/keep/.<name>            who has started the jobs that have used that
 //   <base>/setup/<key>/            what set-up commands have made (agent/setup/set_up_folder.h)
 //   <base>/data/<sha256>/          data that was sent, unpacked, by its content
 //   <base>/jobs/<job>/h<slot>/     what one slot of one job has; agent and slot.json are in it, and

@@ -193,6 +193,8 @@ void from_json(const Json& json, DataDescription& value) {
   value.file = json.at("file").get<Bytes>().value;
 }
 
+TFDIST_JSON_FIELDS(KeptClaim, name, home, who, take)
+
 void to_json(Json& json, const HostDescription& value) {
   json = {{"tasks", value.tasks},
           {"common", value.common},
@@ -206,6 +208,7 @@ void to_json(Json& json, const HostDescription& value) {
   if (!value.workdir.empty()) json["workdir"] = value.workdir;
   Put(json, "set_up", value.set_up);
   if (!value.data.empty()) json["data"] = value.data;
+  Put(json, "kept", value.kept);
 }
 void from_json(const Json& json, HostDescription& value) {
   json.at("tasks").get_to(value.tasks);
@@ -225,6 +228,7 @@ void from_json(const Json& json, HostDescription& value) {
   }
   Get(json, "set_up", value.set_up);
   if (json.contains("data")) json.at("data").get_to(value.data);
+  Get(json, "kept", value.kept);
 }
 
 }  // namespace tfdist::protocol

@@ -158,6 +158,16 @@ struct DataDescription {
   std::string file;  // its name, where it is one file: raw bytes
 };
 
+// Who starts a job whose tasks name {keep}: what is kept there may be a stranger's of the same account.
+struct KeptClaim {
+  std::string name;   // of the job; a rehearsal runs under another one
+  std::string home;   // an id of where the user keeps records of jobs: plain (layout.h)
+  std::string who;    // "alice@laptop", for people
+  bool take = false;  // the user says: what others have kept is to be used
+};
+inline constexpr size_t kMostHomeBytes = 64;
+inline constexpr size_t kMostWhoBytes = 128;
+
 // Everything one host needs before the job is committed.
 struct HostDescription {
   std::vector<TaskDescription> tasks;
@@ -174,6 +184,7 @@ struct HostDescription {
   std::string replaces;  // id of a job that ends before this one begins: its ports count as free
   int control_port =
       0;  // of slot 0, where `replaces` is set: it must be free by then; 0: any is taken
+  std::optional<KeptClaim> kept;  // where a task names {keep}
 };
 
 void to_json(Json& json, const FileDescription& value);
@@ -186,6 +197,8 @@ void to_json(Json& json, const SetUpDescription& value);
 void from_json(const Json& json, SetUpDescription& value);
 void to_json(Json& json, const DataDescription& value);
 void from_json(const Json& json, DataDescription& value);
+void to_json(Json& json, const KeptClaim& value);
+void from_json(const Json& json, KeptClaim& value);
 void to_json(Json& json, const HostDescription& value);
 void from_json(const Json& json, HostDescription& value);
 

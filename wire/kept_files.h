@@ -16,6 +16,17 @@ struct KeptFiles {
   bool all = true;     // false: there may be more, since there was no time to look at all
   bool operator==(const KeptFiles&) const = default;
 };
+// Who has kept them, where it is not only the user who starts the job.
+struct KeptBy {
+  std::string
+      who;  // started the last job there: "alice@laptop"; empty: this very user, or it is not known
+  bool is_stranger =
+      false;  // no job of this user has used them: the new one may not, unless told to
+  bool operator==(const KeptBy&) const = default;
+};
+
+void to_json(Json& json, const KeptBy& value);
+void from_json(const Json& json, KeptBy& value);
 void to_json(Json& json, const KeptFiles& value);
 void from_json(const Json& json, KeptFiles& value);
 

@@ -39,6 +39,7 @@ HostDescription SampleHost() {
   host.data = {{"set", Text("/d"), "", ""}, {"one", Text(), std::string(64, 'a'), kAwkward}};
   host.replaces = "digits-1";
   host.control_port = 4242;
+  host.kept = KeptClaim{"digits", "ab12", "alice@laptop", true};
   return host;
 }
 
@@ -64,6 +65,8 @@ TEST(Protocol, ADescriptionArrivesByteExact) {
   EXPECT_EQ(got.data[1].file, kAwkward);
   EXPECT_EQ(got.replaces, "digits-1");
   EXPECT_EQ(got.control_port, 4242);
+  EXPECT_EQ(got.kept.value().home, "ab12");
+  EXPECT_TRUE(got.kept.value().take);
 }
 
 TEST(Protocol, FillPutsAnIpv6AddressInBracketsBeforeAPort) {

@@ -250,6 +250,7 @@ class Remover {
     } else {
       rmdir(kept.c_str());
     }
+    if (!IsFolder(kept)) unlink(UsersOfKept(kept).c_str());
     rmdir(kept.parent_path().c_str());
   }
 
@@ -340,7 +341,7 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimit
     }
     if (request.closely) {
       for (const fs::path& kept : EntriesOf(base / layout::kKeep))
-        list.kept_names.push_back({at, kept.filename(), LookInto(kept)});
+        if (IsFolder(kept)) list.kept_names.push_back({at, kept.filename(), LookInto(kept)});
     }
     for (const fs::path& slot : SlotsIn(base)) {
       protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));

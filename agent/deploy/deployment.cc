@@ -50,7 +50,8 @@ struct Described {
   Prepared prepared;
   Troubles troubles;
   std::optional<protocol::KeptFiles> kept;  // where the tasks name {keep}
-  bool set_up_runs = false;                 // the tasks' commands are looked at once it has ended
+  protocol::KeptBy kept_by;
+  bool set_up_runs = false;  // the tasks' commands are looked at once it has ended
   HostDescription description;
 };
 
@@ -237,7 +238,12 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
         described.troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
         if (std::ranges::any_of(description.tasks,
                                 protocol::NamesKeptFolder<protocol::TaskDescription>)) {
-          described.kept = LookAtKept(KeptFolder(info), SystemClock().Now() + kKeptFilesLimit);
+          SlotInfo named = info;
+          if (description.kept) {
+            described.kept_by = ClaimKept(info, *description.kept);
+            named.name = description.kept->name;  // not that of a rehearsal
+          }
+          described.kept = LookAtKept(KeptFolder(named), SystemClock().Now() + kKeptFilesLimit);
         } else {
           AddEarlierResults(folder, info, described.troubles);
         }
@@ -258,6 +264,7 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
                          {"set_up", described.set_up_runs}};
           if (!described.prepared.images.empty()) answer["images"] = described.prepared.images;
           Put(answer, "kept", described.kept);
+          if (!described.kept_by.who.empty()) answer["kept_by"] = described.kept_by;
           reply.Ok(std::move(answer));
         });
       });

@@ -1,12 +1,17 @@
 #include "agent/slot/kept_folder.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "agent/slot/task_files.h"
+#include "base/failures.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
@@ -35,7 +40,63 @@ bool IsTheWayToKept(const SlotFolder& folder) {
   return (found.files > 0 || !found.all) && IsNewestOfItsName(job, name);
 }
 
+struct KeptUser {
+  std::string home;
+  std::string who;
+};
+
+constexpr size_t kMostUsers = 32;  // the newest
+
+// A line each, "HOME WHO"; the last one has started the newest job.
+std::vector<KeptUser> ReadUsers(const fs::path& file) {
+  constexpr size_t kMaxBytes =
+      kMostUsers * (protocol::kMostHomeBytes + protocol::kMostWhoBytes + 2);
+  const std::string text = ReadOwnFileIfExists(file, kMaxBytes).value_or("");
+  std::vector<KeptUser> users;
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = TakeUpTo('\n', rest);
+    const std::string_view home = TakeUpTo(' ', line);
+    users.push_back({std::string(home), std::string(line)});
+  }
+  return users;
+}
+
+void WriteUsers(const fs::path& file, const std::vector<KeptUser>& users) {
+  std::string text;
+  for (const KeptUser& user : users) text += fmt::format("{} {}\n", user.home, user.who);
+  ReplaceFile(file, text, 0600);
+}
+
+// It goes into lines.
+void CheckClaim(const protocol::KeptClaim& claim) {
+  const bool is_id = layout::IsPlainName(claim.home, protocol::kMostHomeBytes);
+  const bool is_line = claim.who.size() <= protocol::kMostWhoBytes &&
+                       std::ranges::none_of(claim.who, [](unsigned char c) { return c < ' '; });
+  if (is_id && is_line && layout::IsPlainName(claim.name, layout::kMostJobBytes)) return;
+  throw ProtocolError(Phase::kFiles, "malformed claim to {keep}");
+}
+
 }  // namespace
+
+protocol::KeptBy ClaimKept(const SlotInfo& info, const protocol::KeptClaim& claim) {
+  CheckClaim(claim);
+  const fs::path kept = fs::path(info.base) / layout::kKeep / claim.name;
+  const protocol::KeptFiles found = LookAtKept(kept, TimePoint());  // one is enough
+  std::vector<KeptUser> users;
+  if (found.files > 0 || !found.all) users = ReadUsers(UsersOfKept(kept));
+  const auto own = std::ranges::find(users, claim.home, &KeptUser::home);
+  protocol::KeptBy by;
+  if (!users.empty() && users.back().home != claim.home) by.who = users.back().who;
+  by.is_stranger = !users.empty() && own == users.end() && !claim.take;
+  if (by.is_stranger || info.name != claim.name) return by;
+  const bool is_noted = own != users.end() && own + 1 == users.end() && own->who == claim.who;
+  if (is_noted) return by;
+  if (own != users.end()) users.erase(own);
+  if (users.size() == kMostUsers) users.erase(users.begin());
+  users.push_back({claim.home, claim.who});
+  WriteUsers(UsersOfKept(kept), users);
+  return by;
+}
 
 fs::path KeptFolder(const SlotInfo& info) {
   return fs::path(info.base) / layout::kKeep / info.name;

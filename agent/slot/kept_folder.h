@@ -6,6 +6,7 @@
 
 #include "agent/slot/slot_folder.h"
 #include "base/clock.h"
+#include "job/task.h"
 #include "wire/kept_files.h"
 
 namespace tfdist::agent {
@@ -15,6 +16,10 @@ std::filesystem::path KeptFolder(const SlotInfo& info);
 
 // The files in it, links not followed, as far as there is time until `deadline`. Blocks.
 protocol::KeptFiles LookAtKept(const std::filesystem::path& folder, TimePoint deadline);
+
+// Notes in `<base>/keep/.<name>` that `claim` uses {keep}, unless somebody else's files are there and it may not take them. A
+// rehearsal notes nothing. Blocks. Throws Error(kFiles).
+protocol::KeptBy ClaimKept(const SlotInfo& info, const protocol::KeptClaim& claim);
 
 // Whether something in the slot's folder is the user's (task_files.h), or the folder is the way to what lies in {keep}: that of
 // the newest job of its name here, whose agent `pull` asks. What cannot be looked at counts. Blocks.

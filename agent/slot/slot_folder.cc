@@ -54,7 +54,9 @@ void RemoveEmptyKept(const fs::path& job) {
   }
   if (error) return;
   const fs::path kept = job.parent_path().parent_path() / layout::kKeep / name;
-  if (rmdir(kept.c_str()) == 0) rmdir(kept.parent_path().c_str());
+  if (rmdir(kept.c_str()) != 0) return;
+  unlink(UsersOfKept(kept).c_str());
+  rmdir(kept.parent_path().c_str());
 }
 
 // What is left, or may be, and why.
@@ -90,6 +92,10 @@ std::optional<SlotInfo> InferFromPath(const fs::path& path) {
 }
 
 }  // namespace
+
+fs::path UsersOfKept(const fs::path& kept) {
+  return kept.parent_path() / ("." + kept.filename().string());
+}
 
 std::string TaskFolderName(std::string_view task) {
   std::string name(task);

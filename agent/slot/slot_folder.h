@@ -78,6 +78,9 @@ bool IsSlotFolder(const std::filesystem::path& path);
 // "digits" of "digits-20260801T120000Z-a1b2c3": what stands before the last two dashes.
 std::string NameOfJob(const std::string& job);
 
+// Which users' jobs have used `kept`, a {keep} (kept_folder.h): goes with that folder.
+std::filesystem::path UsersOfKept(const std::filesystem::path& kept);
+
 // Removes it with all that is in it; what is left, and why. nullopt: nothing. Where something is mounted in it, all stays as it is
 // (mounts.h).
 std::optional<std::string> RemoveTree(const std::filesystem::path& folder);

@@ -246,6 +246,8 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   sub->add_flag("--replace", arguments->replace, "first end the running job of this name");
+  sub->add_flag("--take-keep", arguments->take_keep,
+                "go on with what {keep} has, though another user's or machine's jobs kept it");
   sub->add_flag("--setup", arguments->set_up,
                 "run the file's [setup] command again, even if it has run on the hosts");
   sub->add_flag("--timeline", arguments->timeline,

@@ -61,6 +61,7 @@ struct UpArguments {
   bool timeline = false;
   bool tensorboard = false;
   bool set_up = false;              // anew, though it has been run
+  bool take_keep = false;           // whoever has kept what is in {keep}
   std::vector<std::string> labels;  // "KEY=VALUE"
   bool json = false;                // with `detach`
 };

@@ -32,6 +32,7 @@
 #include "cli/find/job_view.h"
 #include "cli/hosts/host_names.h"
 #include "cli/job/connector.h"
+#include "cli/job/state_folder.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/host_count.h"
 #include "cli/plan/spares.h"
@@ -77,10 +78,13 @@ std::vector<std::unique_ptr<DataParts>> LoadData(const Plan& plan) {
 }
 
 Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& hashes,
-                bool set_up_again) {
+                const UpArguments& arguments) {
   Cargo cargo;
   cargo.set_up = DescribeSetUp(plan, listing, hashes);
-  if (cargo.set_up) cargo.set_up->again = set_up_again;
+  if (cargo.set_up) cargo.set_up->again = arguments.set_up;
+  const bool takes_kept =
+      arguments.take_keep || ConsentFor(Deed::kUseKept, {.named = true}) == Consent::kGiven;
+  cargo.kept = protocol::KeptClaim{plan.name, HomeId(), UserAndMachine(), takes_kept};
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
   cargo.data = LoadData(plan);
@@ -305,7 +309,7 @@ class Launch {
         arguments_(arguments),
         listing_(LookThroughWorkdir(plan, is_first && !arguments.quiet)),
         hashes_(plan.workdir.value_or("")),
-        cargo_(LoadCargo(plan, listing_, hashes_, arguments.set_up)),
+        cargo_(LoadCargo(plan, listing_, hashes_, arguments)),
         record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {
     record_.origin.version = VersionLine();
     record_.labels = LabelsOf(arguments);
@@ -475,6 +479,8 @@ class Launch {
 
   void SayWhatIsKept(const std::vector<KeptOnHost>& kept) const {
     if (!arguments_.quiet) Say("tfdist: {}\n", KeptText(kept));
+    if (const std::string who = KeptByOthers(kept); !who.empty() && !arguments_.quiet)
+      Say("tfdist: {{keep}}: the last job that used it was started by {}\n", who);
     const auto records = LoadRecords();
     const JobRecord* last = LastThatKept(record_, records);
     if (last == nullptr) return;
@@ -617,6 +623,10 @@ class Launch {
   int Failed(const Deployment::Outcome& outcome) {
     if (interrupted_) LeaveInterrupted();
     KeepRecordIfNeeded(WhyOf(outcome));
+    if (IsRefusedByKept(outcome)) {
+      Say("tfdist: nothing was started\n");
+      return kExitUsage;
+    }
     if (const auto plan = PlanWithSpares(outcome)) return StartWithSpares(*plan, outcome);
     if (outcome.name_taken && left_.empty()) return TakenOver(outcome);
     PrintFailures(outcome);
@@ -677,7 +687,10 @@ class Launch {
     for (const auto& failure : outcome.failures) {
       const bool is_the_name = failure.refusal == protocol::RefusalKind::kNameTaken &&
                                failure.error.host() == plan_.hosts[0].name;
-      if (is_the_name || failure.refusal == protocol::RefusalKind::kPortTaken) continue;
+      const bool is_kept = std::ranges::any_of(outcome.kept, [&](const KeptOnHost& kept) {
+        return kept.by.is_stranger && kept.host == failure.error.host();
+      });
+      if (is_the_name || is_kept || failure.refusal == protocol::RefusalKind::kPortTaken) continue;
       errors.push_back(failure.error);
     }
     return errors;
@@ -730,6 +743,10 @@ class Launch {
   int FailedRehearsal(const Deployment::Outcome& outcome, const JobRecord& running) {
     record_.bases = outcome.bases;
     KeepRecordIfNeeded(WhyOf(outcome));
+    if (IsRefusedByKept(outcome)) {
+      Say("tfdist: nothing was started, and job {} runs on\n", running.id);
+      return kExitUsage;
+    }
     PrintFailures(outcome);
     const std::string count =
         outcome.failures.empty()
@@ -739,6 +756,20 @@ class Launch {
     Say("tfdist: {}nothing was started, and job {} runs on\n", count, running.id);
     if (!left_.empty()) Say("  try: tfdist down {} ends what is left of the new one\n", record_.id);
     return kExitHost;
+  }
+
+  // Then it has been said. Who joins a job, or hears that one of its name runs, has another matter.
+  [[nodiscard]] bool IsRefusedByKept(const Deployment::Outcome& outcome) const {
+    std::vector<KeptOnHost> strange;
+    std::ranges::copy_if(outcome.kept, std::back_inserter(strange),
+                         [](const KeptOnHost& kept) { return kept.by.is_stranger; });
+    if (strange.empty() || outcome.name_taken || in_doubt_ || !left_.empty()) return false;
+    PrintErrors({UsageError(
+        Phase::kUsage,
+        fmt::format("{{keep}} of {} has what jobs of {} have kept; {}", plan_.name,
+                    KeptByOthers(strange), KeptText(strange)),
+        "--name NAME gives this job its own {keep}; --take-keep goes on with these files")});
+    return true;
   }
 
   static size_t HostsThatFailed(const Deployment::Outcome& outcome) {

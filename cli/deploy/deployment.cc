@@ -253,8 +253,8 @@ Deployment::Outcome Deployment::TakeOutcome() {
   if (!addresses_.empty()) outcome.warnings = WarningsOf(plan_, addresses_, NamesThere());
   AddTroubles(outcome.warnings);
   AddFilesFromHere(outcome.warnings);
-  for (size_t slot = 0; slot < hosts_.size(); ++slot) {
-    if (hosts_[slot]->kept) outcome.kept.push_back({plan_.hosts[slot].name, *hosts_[slot]->kept});
+  for (const auto& host : hosts_) {
+    if (host->kept) outcome.kept.push_back(*host->kept);
   }
   for (NameWarning& warning : CompareShared(plan_, shared)) {
     outcome.warnings.push_back(std::move(warning));
@@ -441,6 +441,8 @@ protocol::HostDescription Deployment::DescriptionOf(int slot) const {
   }
   description.secret.value = cargo_.secret;
   description.replaces = rehearsed_for_;
+  if (std::ranges::any_of(description.tasks, protocol::NamesKeptFolder<protocol::TaskDescription>))
+    description.kept = cargo_.kept;
   if (is_rehearsal() && slot == 0) description.control_port = plan_.control_port;
   return description;
 }
@@ -519,10 +521,22 @@ void Deployment::Describe(int slot) {
   const Json answer = Ask(host, type::kDescribe, description, LimitFor(description));
   host.troubles = protocol::Body<std::vector<protocol::Trouble>>(
       {.type = "ok", .body = answer.value("troubles", Json::array())});
-  Get(answer, "kept", host.kept);
+  std::optional<protocol::KeptFiles> kept;
+  Get(answer, "kept", kept);
+  if (kept)
+    TakeKept(slot, {plan_.hosts[static_cast<size_t>(slot)].name, *kept,
+                    answer.value("kept_by", protocol::KeptBy())});
   host.images = answer.value("images", std::vector<protocol::ImageOnHost>());
   const bool set_up_runs = answer.value("set_up", false);
   AwaitPorts(host, set_up_runs ? AwaitSetUp(slot) : answer.value("waits", ""));
+}
+
+// Nobody goes on from a stranger's checkpoint, or writes over it, without knowing.
+void Deployment::TakeKept(int slot, KeptOnHost kept) {
+  const protocol::KeptBy by = kept.by;
+  hosts_[static_cast<size_t>(slot)]->kept = std::move(kept);
+  if (by.is_stranger)
+    throw Error(Phase::kFiles, fmt::format("{{keep}} has what jobs of {} have kept", by.who));
 }
 
 // The host ends a command that takes too long.

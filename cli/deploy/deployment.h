@@ -50,6 +50,7 @@ struct Cargo {
   std::optional<PackedFile> runtime;
   std::optional<PackedFile> cuda_runtime;
   std::optional<protocol::SetUpDescription> set_up;
+  std::optional<protocol::KeptClaim> kept;       // where a task names {keep}
   std::vector<std::unique_ptr<DataParts>> data;  // that tasks name and that is sent
 };
 
@@ -66,6 +67,7 @@ struct FilesSent {
 struct KeptOnHost {
   std::string host;
   protocol::KeptFiles files;
+  protocol::KeptBy by = {};
 };
 
 class Deployment {
@@ -128,7 +130,7 @@ class Deployment {
     std::vector<std::string> removed;  // folders of finished jobs
     std::optional<protocol::ResolvedNames> names;
     std::vector<protocol::Trouble> troubles;  // that may end the job later
-    std::optional<protocol::KeptFiles> kept;
+    std::optional<KeptOnHost> kept;
     std::vector<protocol::ImageOnHost> images;  // of its tasks
     // Slot 0's is written before `prepared_` opens, and read by the others after that.
     std::optional<protocol::SharedFolder> shared;
@@ -174,6 +176,7 @@ class Deployment {
   const PackedFile& PackOf(FileUpload& upload, const std::string& sha256);
   void PullImages(Host& host, const protocol::HostDescription& description);
   void Describe(int slot);
+  void TakeKept(int slot, KeptOnHost kept);
   void CheckImages() const;
   // Why a port is not free yet, when it is done; empty: all are.
   std::string AwaitSetUp(int slot);

@@ -8,6 +8,7 @@
 #include "base/failures.h"
 #include "base/thread_annotations.h"
 #include "cli/channel/local_transport.h"
+#include "cli/job/state_folder.h"
 #include "cli/link/bootstrap.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 #include "cli/ssh/ssh_transport.h"
@@ -69,13 +70,15 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
           .limits = {},
           .connections = ConnectionsFile(),
           .on_step = {},
+          .is_off = {},
           .on_note = [name = host.name](const std::string& note) { AllNotes().Add(name, note); }};
 }
 
 }  // namespace
 
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
-                                         std::function<void(const char*)> on_step) {
+                                         std::function<void(const char*)> on_step,
+                                         std::function<bool()> is_off) {
   if (host.local) return std::make_unique<LocalTransport>(host.name);
   if (host.ssh.empty()) {
     throw WithHost(
@@ -85,6 +88,7 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   }
   ssh::Target target = TargetOf(host, ssh);
   target.on_step = std::move(on_step);
+  target.is_off = std::move(is_off);
   return ssh::MakeSshTransport(host.name, std::move(target));
 }
 
@@ -107,16 +111,18 @@ std::unique_ptr<ByteChannel> Tunnels::Open(int port, TimePoint& deadline) {
   return transport_->OpenTunnel(port, deadline);
 }
 
-Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit) {
+Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit,
+                std::function<bool()> is_off) {
   TimePoint deadline = SystemClock().Now() + limit;
-  return Attach(record, slot, deadline);
+  return Attach(record, slot, deadline, std::move(is_off));
 }
 
-Attached Attach(const JobRecord& record, int slot, TimePoint& deadline) {
+Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
+                std::function<bool()> is_off) {
   const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   try {
     Attached attached;
-    attached.transport = MakeTransport(host, record.ssh);
+    attached.transport = MakeTransport(host, record.ssh, {}, std::move(is_off));
     auto shell = attached.transport->OpenShell(deadline);
     BootedAgent booted =
         AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot, deadline);

@@ -25,6 +25,7 @@
 #include "base/json_numbers.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/job/state_folder.h"
 #include "cli/plan/container_clients.h"
 #include "cli/render/render.h"
 #include "job/first_cause.h"
@@ -251,11 +252,6 @@ std::string UtcNow(const char* format) {
 // Some file systems have none: without a lock on the mark, no job counts as left by its `up`.
 bool HasNoLocks(int error) { return error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK; }
 
-std::string ThisMachine() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 // "MACHINE\nPID\n", as the `up` wrote it; what follows was added by those who want it to stop.
 std::string MarkText(int mark) {
   std::array<char, 512> text{};
@@ -328,18 +324,6 @@ std::string CommandAsWritten(const Plan& plan, const TaskOnHost& task) {
 }
 
 }  // namespace
-
-std::filesystem::path StateFolder() {
-  // XDG Base Directory Specification: a relative path there is to be ignored.
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && state[0] == '/') {
-    return std::filesystem::path(state) / "tfdist";
-  }
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') {
-    throw Error(Phase::kFiles, "HOME is not set", "set HOME, or XDG_STATE_HOME");
-  }
-  return std::filesystem::path(home) / ".local/state/tfdist";
-}
 
 std::string FoldersOfHosts(const JobRecord& record) {
   std::set<std::string> folders;

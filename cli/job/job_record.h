@@ -18,9 +18,6 @@
 
 namespace tfdist::cli {
 
-// Where this machine remembers things: $XDG_STATE_HOME/tfdist. Throws Error(kFiles).
-std::filesystem::path StateFolder();
-
 // What a command has last learned of a job. The job's own event log is what counts.
 struct LastSeen {
   enum class Stage {

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "cli/job/job_record.h"
+#include "cli/job/state_folder.h"
 
 namespace tfdist::cli {
 namespace {

@@ -29,6 +29,7 @@ Consent ConsentToForget(Deed deed, const JobsMeant& jobs) {
 Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   const bool is_one = jobs.running + jobs.finished == 1;
   if (deed == Deed::kClean) return Consent::kAsked;
+  if (deed == Deed::kUseKept) return Consent::kRefused;  // a word of its own says it: --take-keep
   if (deed == Deed::kLook && !jobs.named) return Consent::kGiven;
   if (deed == Deed::kForget || deed == Deed::kForgetLogs) return ConsentToForget(deed, jobs);
   if (jobs.running > 1) return Consent::kRefused;

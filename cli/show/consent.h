@@ -20,6 +20,7 @@ enum class Deed {
   kPurge,       // ends the job, and removes what its tasks have written
   kPurgeKept,   // the same, and what the jobs of its name keep for each other
   kReplace,     // ends the job that has the plan's name
+  kUseKept,     // goes on with what jobs of another user or machine have kept for each other
   kForget,      // forgets how what its tasks have written is reached
   kForgetLogs,  // the same of a job that has no files of tasks, but logs
   kClean,       // removes finished jobs from hosts

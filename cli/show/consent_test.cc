@@ -26,6 +26,7 @@ constexpr std::array kRows = {
     Row{Deed::kPurge, "`down --purge`", false},
     Row{Deed::kPurgeKept, "`down --purge` where `{keep}` goes", false},
     Row{Deed::kReplace, "`up --replace`", true},
+    Row{Deed::kUseKept, "`up` where `{keep}` has files of another user or machine", true},
     Row{Deed::kForget, "`prune` where files of tasks are left", false},
     Row{Deed::kForgetLogs, "`prune` where none is", false},
     Row{Deed::kForget, "`prune ID`", true, true},

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/size_text.h"
@@ -42,6 +43,13 @@ std::string KeptText(const std::vector<KeptOnHost>& kept) {
     parts.push_back(fmt::format("{}: {}", FoldHosts(hosts), text));
   }
   return parts.empty() ? "" : fmt::format("{{keep}}: {}", fmt::join(parts, "; "));
+}
+
+std::string KeptByOthers(const std::vector<KeptOnHost>& kept) {
+  std::set<std::string> others;
+  for (const KeptOnHost& on_host : kept) others.insert(on_host.by.who);
+  others.erase("");
+  return fmt::format("{}", fmt::join(others, ", "));
 }
 
 const JobRecord* LastThatKept(const JobRecord& record, const std::vector<JobRecord>& records) {

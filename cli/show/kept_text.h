@@ -14,6 +14,9 @@ std::string KeptFilesText(const protocol::KeptFiles& kept);
 // "{keep}: h[1-2]: 3 files, 12 MB, the newest ckpt-2000, 22h05m ago; h3: empty". Empty without hosts.
 std::string KeptText(const std::vector<KeptOnHost>& kept);
 
+// "alice@laptop, bob@desk": who, other than this user, has started the last jobs there; empty: nobody.
+std::string KeptByOthers(const std::vector<KeptOnHost>& kept);
+
 // The newest earlier job of that name that names {keep}; borrowed. nullptr: there is none.
 const JobRecord* LastThatKept(const JobRecord& record, const std::vector<JobRecord>& records);
 

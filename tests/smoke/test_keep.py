@@ -85,6 +85,55 @@ class Keep(unittest.TestCase):
         self.assertIn("tfdist: warning: {keep} of train has what job train-", up("second", "--name", "train").err)
         self.assertNotIn("has kept", up("second", "--name", "other").err)
 
+    def test_nobody_goes_on_from_a_strangers_checkpoint_unasked(self):
+        """Another machine, or another home folder, logs in to the same account, and its job has the same name."""
+        first, second = self.hosts[0], self.hosts[1]
+        laptop = Tfdist("laptop")
+        self.addCleanup(laptop.close)
+
+        def up(user, *words):
+            file = user.write("cluster.toml", clusters.over_ssh("job", TRAIN, [first, second], layout="mirrored", ssh_config=self.hosts.ssh_config))
+            return user.run("up", file, *words)
+
+        up(self.user).expect(0)
+        refused = up(laptop).expect(2)
+        self.assertRegex(refused.err, r"tfdist: \{keep\} of job has what jobs of root@\S+ have kept; \{keep\}: .*: 1 file, 4 bytes, the newest step, \d+\w* ago\n"
+                                      r"  try: --name NAME gives this job its own \{keep\}; --take-keep goes on with these files\n"
+                                      r"tfdist: nothing was started\n")
+        self.assertEqual((self.kept(first) / "step").read_text(), "100\n")
+        self.assertIn("no job is known on this machine\n", laptop.run("list").out)
+        self.assertIn("worker:0 | at 0\n", up(laptop, "--name", "other").expect(0).out)
+        taken = up(laptop, "--take-keep").expect(0)
+        self.assertIn("worker:0 | at 100\n", taken.out)
+        self.assertIn("worker:0 | at 200\n", up(laptop).expect(0).out)  # asked once
+        back = up(self.user).expect(0)
+        self.assertIn("worker:0 | at 300\n", back.out)
+        self.assertRegex(back.err, r"tfdist: \{keep\}: the last job that used it was started by root@\S+\n")
+
+    def test_a_job_that_runs_is_not_ended_for_one_that_may_not_have_what_it_kept(self):
+        host = self.hosts[0]
+        laptop = Tfdist("laptop")
+        self.addCleanup(laptop.close)
+        script = "echo 100 >{keep}/step; echo ready; exec sleep 1000"
+
+        def write(user, command):
+            return user.write("cluster.toml", clusters.over_ssh("job", command, [host], layout="mirrored", ssh_config=self.hosts.ssh_config))
+
+        self.user.run("up", "-d", write(self.user, shell(script))).expect(0)
+        wait_for(lambda: "ready" in self.user.run("logs", "job").out, "the task has kept something")
+        refused = laptop.run("up", "--replace", write(laptop, TRAIN)).expect(2)
+        self.assertIn("--take-keep goes on with these files\n", refused.err)
+        self.assertRegex(refused.err, r"tfdist: nothing was started, and job job-\S+ runs on\n")
+        self.assertEqual(self.user.status("job")["state"], "running")
+        self.assertIn("worker:0 | at 100\n", laptop.run("up", "--replace", "--take-keep", write(laptop, TRAIN)).expect(0).out)
+
+    def test_an_empty_folder_is_nobodys(self):
+        laptop = Tfdist("laptop")
+        self.addCleanup(laptop.close)
+        for user in (self.user, laptop, self.user):
+            file = user.write("cluster.toml", clusters.over_ssh("job", shell("ls {keep}"), self.hosts[:1], layout="mirrored", ssh_config=self.hosts.ssh_config))
+            user.run("up", file).expect(0)
+
     def test_files_of_a_running_job_are_no_news_to_another_plan_of_its_name(self):
         def cluster(hosts, seconds):
             command = shell(f"echo {{keep}} >log; echo ready; exec sleep {seconds}")
