@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/find/job_view.h"
+#include "cli/find/other_hosts.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
@@ -84,7 +85,7 @@ void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobSta
                            std::vector<std::string>& details) {
   std::optional<SlowNotice> notice;
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
-  Attached attached = Attach(record, 0, kAttachLimit);
+  Attached attached = Attach(record, 0, kAttachLimit, IsFirstOff(record));
   NoteDamage(record, 0, attached.hello, details);
   const bool live = attached.hello.serving == protocol::Serving::kAgent;
   if (live) {
@@ -104,7 +105,7 @@ struct Swept {
 
 protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline,
                        std::vector<std::string>& details) {
-  Attached attached = Attach(record, slot, kAttachLimit);
+  Attached attached = Attach(record, slot, kAttachLimit, slot == 0 ? IsFirstOff(record) : nullptr);
   details.clear();  // of a try before
   NoteDamage(record, slot, attached.hello, details);
   return attached.link->Ask<protocol::Census>(type::kSweep, {{"force", force}}, deadline);

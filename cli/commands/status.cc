@@ -30,10 +30,10 @@ using protocol::TaskPhase;
 using protocol::TaskState;
 
 // "running", "succeeded", "failed", "stopping (failed)".
-std::string StateWords(const JobState& state) {
-  if (state.phase == JobPhase::kEnded) return std::string(NameOf(state.result));
-  if (state.phase == JobPhase::kStopping) return fmt::format("stopping ({})", NameOf(state.result));
-  return std::string(protocol::JobPhaseName(state.phase));
+std::string StateWords(const JobView& view) {
+  const std::string state(StateName(view));
+  const bool is_stopping = view.live && view.state.phase == JobPhase::kStopping;
+  return is_stopping ? fmt::format("{} ({})", state, NameOf(view.state.result)) : state;
 }
 
 // Of a task that ran when its host, or the job's first one, was heard last. `others`: what the other hosts
@@ -41,6 +41,7 @@ std::string StateWords(const JobState& state) {
 std::string LastHeardWords(const JobView& view, size_t seat, const std::vector<HostsWord>& others) {
   if (view.state.slots.at(seat).state == HostState::kLost) return "unknown (host lost)";
   if (view.live) return "running";
+  if (view.state.phase == JobPhase::kEnded) return "ended with the job";
   if (seat == 0 || seat > others.size()) return "unknown (nobody watches it)";
   const Word word = others[seat - 1].word;
   if (word == Word::kNothing) return "unknown (its host does not answer)";
@@ -111,7 +112,7 @@ void PrintEndedDaemons(const JobState& state) {
 void PrintTable(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
-  Print("job {}: {}, attempt {}, {}\n", record.id, StateWords(state), state.attempt,
+  Print("job {}: {}, attempt {}, {}\n", record.id, StateWords(view), state.attempt,
         Span(until - state.committed_ns));
   std::vector<HostsWord> others;
   if (!view.live && state.phase != JobPhase::kEnded) {
@@ -169,20 +170,19 @@ json SlotJson(const JobState& state, size_t slot) {
 
 json ViewJson(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
-  json value = {
-      {"job", record.id},
-      {"name", record.name},
-      {"state", state.phase == JobPhase::kEnded ? NameOf(state.result) : JobPhaseName(state.phase)},
-      {"live", view.live},
-      {"event_log", view.trouble},
-      {"attempt", state.attempt},
-      {"result", state.result},
-      {"why", state.why},
-      {"first_task", state.first_task},
-      {"collateral", protocol::Collateral(state)},
-      {"tasks", json::array()},
-      {"hosts", json::array()},
-      {"look", LookJson(view.look, state)}};
+  json value = {{"job", record.id},
+                {"name", record.name},
+                {"state", StateName(view)},
+                {"live", view.live},
+                {"event_log", view.trouble},
+                {"attempt", state.attempt},
+                {"result", state.result},
+                {"why", state.why},
+                {"first_task", state.first_task},
+                {"collateral", protocol::Collateral(state)},
+                {"tasks", json::array()},
+                {"hosts", json::array()},
+                {"look", LookJson(view.look, state)}};
   for (const auto& plan : state.plan.tasks) value["tasks"].push_back(TaskJson(state, plan));
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     value["hosts"].push_back(SlotJson(state, slot));
@@ -215,10 +215,12 @@ int StatusUnanswered(const JobRecord& record, const Error& error, bool as_json) 
     PrintJson(value);
     return kExitSuccess;
   }
-  PrintError(error);
+  const std::vector<HostsWord> words = AskOtherHosts(record);
+  const Error whole = AllMissFirst(words) ? NobodyHearsFirst(record, error) : error;
+  PrintError(whole);
   value["state"] = "unreachable";
-  value["why"] = error.what();
-  for (const HostsWord& word : AskOtherHosts(record)) {
+  value["why"] = whole.what();
+  for (const HostsWord& word : words) {
     value["hosts"].push_back(
         {{"host", word.host}, {"state", NameOf(word.word)}, {"why", word.why}});
   }

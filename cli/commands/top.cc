@@ -18,6 +18,7 @@
 #include "cli/find/find_job.h"
 #include "cli/find/job_look.h"
 #include "cli/find/job_view.h"
+#include "cli/find/other_hosts.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/show/report.h"
@@ -60,6 +61,7 @@ class Watch {
     try {
       Connect();
       ReadEvents(*attached_->link, record_, SystemClock().Now() + kTopAnswerLimit, {}, view_);
+      AddNotedEnd(record_, view_);
       if (!view_.live || view_.state.phase == JobPhase::kEnded) return UsageOf(view_.state, {});
       return UsageOf(view_.state, LookAtUsage(*attached_->link, view_.state));
     } catch (const LostConnection&) {
@@ -83,7 +85,7 @@ class Watch {
  private:
   void Connect() {
     if (attached_) return;
-    attached_ = Attach(record_, 0, kTopAttachLimit);
+    attached_ = Attach(record_, 0, kTopAttachLimit, IsFirstOff(record_));
     view_.live = attached_->hello.serving == protocol::Serving::kAgent;
   }
 
@@ -92,17 +94,11 @@ class Watch {
   JobView view_;
 };
 
-std::string_view PhaseWords(const protocol::JobState& state) {
-  return state.phase == JobPhase::kEnded ? NameOf(state.result) : JobPhaseName(state.phase);
-}
-
 std::string HeadingOf(const JobRecord& record, const JobView& view) {
   const protocol::JobState& state = view.state;
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
-  return fmt::format("{}: {}, attempt {}, {}{} ({})", record.name, PhaseWords(state), state.attempt,
-                     Span(until - state.committed_ns),
-                     view.live || state.phase == JobPhase::kEnded ? "" : ", nobody watches it",
-                     record.id);
+  return fmt::format("{}: {}, attempt {}, {} ({})", record.name, StateName(view), state.attempt,
+                     Span(until - state.committed_ns), record.id);
 }
 
 // Each time in the place of the time before on a terminal; elsewhere one after the other.
@@ -140,7 +136,7 @@ void PrintLookAsLine(const JobRecord& record, const JobView& view,
                      const std::vector<TaskUsage>& tasks) {
   const json value = {{"job", record.id},
                       {"name", record.name},
-                      {"state", PhaseWords(view.state)},
+                      {"state", StateName(view)},
                       {"attempt", view.state.attempt},
                       {"time_ns", WallClockNanoseconds()},
                       {"tasks", UsageJson(tasks)}};

@@ -138,14 +138,15 @@ void PrintEarlier(const std::vector<Incident>& incidents, size_t forgotten) {
   }
 }
 
-std::string Verdict(const protocol::JobState& state) {
+std::string Verdict(const JobView& view) {
+  const protocol::JobState& state = view.state;
   const std::string after = Span(state.ended_ns - state.committed_ns);
   if (state.phase == JobPhase::kEnded) {
     const std::string why = protocol::WhyItEnded(state);
     return fmt::format("{} after {}{}{}", NameOf(state.result), after, why.empty() ? "" : ": ",
                        why);
   }
-  return fmt::format("{}, attempt {}", JobPhaseName(state.phase), state.attempt);
+  return fmt::format("{}, attempt {}", StateName(view), state.attempt);
 }
 
 // A stack, line by line.
@@ -181,7 +182,7 @@ void PrintLostHosts(const JobRecord& record, const protocol::JobState& state) {
 
 void PrintWhy(const JobRecord& record, const Whole& whole) {
   const protocol::JobState& state = whole.view.state;
-  Print("job {}: {}\n", record.id, Verdict(state));
+  Print("job {}: {}\n", record.id, Verdict(whole.view));
   for (const std::string& line : WaitsFor(state, whole.view.live, WallClockNanoseconds())) {
     Print("waits for {}\n", line);
   }
@@ -222,14 +223,13 @@ json IncidentJson(const Incident& incident) {
 
 void PrintWhyAsJson(const JobRecord& record, const Whole& whole) {
   const protocol::JobState& state = whole.view.state;
-  json value = {
-      {"job", record.id},
-      {"name", record.name},
-      {"state", state.phase == JobPhase::kEnded ? NameOf(state.result) : JobPhaseName(state.phase)},
-      {"why", state.why},
-      {"waits_for", WaitsFor(state, whole.view.live, WallClockNanoseconds())},
-      {"look", LookJson(whole.view.look, state)},
-      {"incidents", json::array()}};
+  json value = {{"job", record.id},
+                {"name", record.name},
+                {"state", StateName(whole.view)},
+                {"why", state.why},
+                {"waits_for", WaitsFor(state, whole.view.live, WallClockNanoseconds())},
+                {"look", LookJson(whole.view.look, state)},
+                {"incidents", json::array()}};
   for (const Incident& incident : whole.story.Incidents()) {
     value["incidents"].push_back(IncidentJson(incident));
   }

@@ -1,6 +1,10 @@
 #include "cli/find/job_view.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/failures.h"
+#include "cli/find/other_hosts.h"
 #include "cli/job/connector.h"
 #include "cli/link/grace.h"
 #include "job/first_cause.h"
@@ -12,7 +16,7 @@ using OnEvent = std::function<void(const protocol::Event&)>;
 
 void Read(const JobRecord& record, TimePoint& deadline, const OnEvent& on_event,
           const std::optional<LookWish>& wish, JobView& view) {
-  Attached attached = Attach(record, 0, deadline);
+  Attached attached = Attach(record, 0, deadline, IsFirstOff(record));
   view.live = attached.hello.serving == protocol::Serving::kAgent;
   view.killed = attached.hello.killed.value_or("");
   ReadEvents(*attached.link, record, deadline, on_event, view);
@@ -67,7 +71,32 @@ JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::mi
   JobView view;
   AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, wish, view); });
   NoteLastSeen(record, SeenIn(view.state, view.live));
+  AddNotedEnd(record, view);
   return view;
+}
+
+void AddNotedEnd(const JobRecord& record, JobView& view) {
+  using protocol::JobPhase;
+  using protocol::JobResult;
+  const LastSeen& seen = record.last_seen;
+  protocol::JobState& state = view.state;
+  if (view.live || seen.stage != LastSeen::Stage::kEnded) return;
+  if (state.phase == JobPhase::kNone || state.phase == JobPhase::kEnded) return;
+  constexpr std::array kResults = {JobResult::kSucceeded, JobResult::kFailed, JobResult::kStopped};
+  const auto result =
+      std::ranges::find_if(kResults, [&](JobResult one) { return NameOf(one) == seen.result; });
+  if (result == kResults.end()) return;
+  state.phase = JobPhase::kEnded;
+  state.result = *result;
+  state.why = seen.why;
+  state.ended_ns = seen.ended_ns;
+}
+
+std::string_view StateName(const JobView& view) {
+  const protocol::JobState& state = view.state;
+  if (state.phase == protocol::JobPhase::kEnded) return NameOf(state.result);
+  const bool is_unwatched = !view.live && state.phase != protocol::JobPhase::kNone;
+  return is_unwatched ? StateName(SeenIn(state, false)) : JobPhaseName(state.phase);
 }
 
 }  // namespace tfdist::cli

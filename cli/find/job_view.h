@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cli/find/job_look.h"
 #include "cli/job/job_record.h"
@@ -28,6 +29,13 @@ JobView LookAt(const JobRecord& record,
                const std::function<void(const protocol::Event&)>& on_event = {},
                std::chrono::milliseconds limit = std::chrono::seconds(30),
                const std::optional<LookWish>& wish = {});
+
+// The end that `down` has noted here of a job whose coordinator was gone by then, so that its event log has none. LookAt has done it.
+void AddNotedEnd(const JobRecord& record, JobView& view);
+
+// The word for it in all commands: "running", "stopping", of a finished job the result, "unwatched" (not ended, and no agent of it
+// runs on its first host).
+std::string_view StateName(const JobView& view);
 
 // What a job's events say of it; `live`: as its coordinator tells them.
 LastSeen SeenIn(const protocol::JobState& state, bool live);

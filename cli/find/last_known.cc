@@ -24,13 +24,15 @@ void PrintResult(const JobRecord& record, const Error& error) {
 }
 
 // The others say what became of their part.
-void PrintOtherHosts(const JobRecord& record) {
+void PrintOtherHosts(const JobRecord& record, const Error& error) {
   const LastSeen& seen = record.last_seen;
+  const std::vector<HostsWord> words = AskOtherHosts(record);
+  PrintError(AllMissFirst(words) ? NobodyHearsFirst(record, error) : error);
   Print("job {}: {} when its first host answered last{}\n", record.id, StateName(seen),
         seen.began_ns == 0
             ? ""
             : fmt::format("; it began {} ago", Span(WallClockNanoseconds() - seen.began_ns)));
-  for (const HostsWord& word : AskOtherHosts(record)) Print("host {}: {}\n", word.host, word.why);
+  for (const HostsWord& word : words) Print("host {}: {}\n", word.host, word.why);
 }
 
 }  // namespace
@@ -40,8 +42,7 @@ int PrintLastKnown(const JobRecord& record, const Error& error) {
     PrintResult(record, error);
     return kExitSuccess;
   }
-  PrintError(error);
-  PrintOtherHosts(record);
+  PrintOtherHosts(record, error);
   return kExitHost;
 }
 

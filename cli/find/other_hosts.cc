@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <utility>
@@ -37,6 +38,7 @@ HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
         DurationText(std::chrono::ceil<std::chrono::seconds>(silence)));
   } else {
     said.word = Word::kWaits;
+    said.misses_first = true;
     said.why = fmt::format(
         "its agent has not heard the coordinator for {}; it ends its tasks when that lasts",
         DurationText(std::chrono::floor<std::chrono::seconds>(silence)));
@@ -52,6 +54,7 @@ HostsWord AskOne(const JobRecord& record, int slot) {
       if (host.hello.serving == protocol::Serving::kAgent) return OfAgent(*host.link, deadline);
       HostsWord said;
       said.word = Word::kOver;
+      said.misses_first = host.hello.orphaned.has_value();
       said.why =
           host.hello.orphaned.value_or(host.hello.killed.value_or("nothing of the job runs there"));
       return said;
@@ -95,6 +98,26 @@ std::vector<HostsWord> AskOtherHosts(const JobRecord& record) {
   std::vector<int> others(record.hosts.empty() ? 0 : record.hosts.size() - 1);
   std::iota(others.begin(), others.end(), 1);
   return AskHosts(record, others);
+}
+
+bool AllMissFirst(const std::vector<HostsWord>& words) {
+  return std::ranges::any_of(words, &HostsWord::misses_first) &&
+         std::ranges::none_of(words,
+                              [](const HostsWord& said) { return said.word == Word::kHears; });
+}
+
+std::function<bool()> IsFirstOff(const JobRecord& record) {
+  if (record.hosts.size() < 2) return {};
+  return [&record] { return AllMissFirst(AskOtherHosts(record)); };
+}
+
+Error NobodyHearsFirst(const JobRecord& record, const Error& error) {
+  return Error(error.phase(),
+               fmt::format("no answer, neither to this machine nor to the other hosts of the job: "
+                           "is it off? ({})",
+                           error.cause()),
+               fmt::format("tfdist down {} ends what is left of the job", record.id))
+      .WithHost(record.hosts[0].name);
 }
 
 }  // namespace tfdist::cli

@@ -1,9 +1,11 @@
 // What the other hosts of a job say when its first one, which knows all, does not answer.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/job/job_record.h"
 
 namespace tfdist::cli {
@@ -19,6 +21,8 @@ struct HostsWord {
   std::string host;
   Word word = Word::kNothing;
   std::string why;  // for people
+  bool misses_first =
+      false;  // its agent does not hear the first host, or has ended its tasks for that
 };
 
 std::string_view NameOf(Word word);
@@ -27,5 +31,12 @@ std::string_view NameOf(Word word);
 std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>& slots);
 // In all slots but the first: the answer of slot i is element i - 1.
 std::vector<HostsWord> AskOtherHosts(const JobRecord& record);
+
+// Whether the first host seems to be off: some of the others do not hear it either, and none does.
+bool AllMissFirst(const std::vector<HostsWord>& words);
+// As a question (ssh::Target::is_off) for one who connects to slot 0; {} where there is nobody to ask. `record` is borrowed.
+std::function<bool()> IsFirstOff(const JobRecord& record);
+// `error` of a first host that the others do not hear either.
+Error NobodyHearsFirst(const JobRecord& record, const Error& error);
 
 }  // namespace tfdist::cli

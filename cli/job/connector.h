@@ -17,9 +17,10 @@ class SshTransport;
 
 namespace tfdist::cli {
 
-// Nothing is opened yet. Throws nothing. `on_step`: as ssh::Target's.
+// Nothing is opened yet. Throws nothing. `on_step`, `is_off`: as ssh::Target's.
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
-                                         std::function<void(const char*)> on_step = {});
+                                         std::function<void(const char*)> on_step = {},
+                                         std::function<bool()> is_off = {});
 
 // What ssh's configuration calls the host. Throws Error when ssh refuses its configuration.
 std::string HostNameOf(const HostPlan& host, const SshOptions& ssh);
@@ -54,9 +55,11 @@ struct Attached {
   protocol::Hello hello;
   std::unique_ptr<AgentLink> link;
 };
-// `deadline` is moved as Transport::OpenShell does.
-Attached Attach(const JobRecord& record, int slot, TimePoint& deadline);
-Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit);
+// `deadline` is moved as Transport::OpenShell does. `is_off`: as ssh::Target's.
+Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
+                std::function<bool()> is_off = {});
+Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit,
+                std::function<bool()> is_off = {});
 
 // An agent that leaves hangs up on a client that has just come. The second time there is its folder, or
 // the agent that follows. `ask` may move `deadline`.

@@ -5,13 +5,14 @@ import pathlib
 import re
 import signal
 import stat
+import time
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters, processes
 from tests.support.tfdist import ROOT, Tfdist
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE, wait_for
 
 DATA = ROOT / "configs/data"
 
@@ -248,6 +249,48 @@ class HostsThatAreOff(OverSsh):
                 self.assertEqual(said.out.count(": its agent last heard from the coordinator "), 2, said.out)
         self.assertEqual(json.loads(self.user.run("why", "--json").out)["state"], "unreachable")
 
+
+    def assert_status_says_that_it_is_off(self, hosts, turn_off):
+        """Its neighbours miss it, too, so nobody waits half a minute for a firewall that counts connections."""
+        self.start_detached(hosts, shell("exec sleep infinity"), layout="mirrored")
+        for _ in range(6):
+            self.user.run("status").expect(0)
+        turn_off(hosts[0])
+        off = time.monotonic()
+        # No command asks only the others; they miss a coordinator after 4 s.
+        wait_for(lambda: time.monotonic() - off > 5, "the others miss it")
+        begin = time.monotonic()
+        status = self.user.run("status").expect(3)
+        self.assertLess(time.monotonic() - begin, PATIENCE * 10)
+        self.assertRegex(status.err, rf"(?m)^tfdist: {hosts[0].address}: connect: no answer, neither to this machine nor to the other hosts of "
+                                     r"the job: is it off\? \(.*\)\n  try: tfdist down job-\S+ ends what is left of the job$")
+        self.assertNotIn("firewall", status.err)
+        self.assertEqual(status.out.count(": its agent has not heard the coordinator for "), 2, status)
+
+    def test_a_first_host_that_refuses_connections_is_not_taken_for_one_behind_a_firewall(self):
+        self.assert_status_says_that_it_is_off(self.start_hosts(3), lambda host: host.crash())
+
+    def test_a_first_host_that_is_silent_is_not_taken_for_one_behind_a_firewall(self):
+        self.assert_status_says_that_it_is_off(self.start_hosts(3, own_network=True), lambda host: host.drop_all())
+
+    def test_all_commands_have_one_word_for_a_job_whose_first_host_was_restarted(self):
+        hosts = self.start_hosts(2)
+        self.start_detached(hosts, shell("exec sleep infinity"), layout="mirrored")
+        hosts[0].crash()
+        hosts[0].start(True)
+        hosts[0].wait_until_up()
+
+        def words():
+            json_words = [json.loads(self.user.run(*command).out)["state"] for command in (("status", "--json"), ("why", "--json"), ("top", "-n", "1", "--json"))]
+            listed = json.loads(self.user.run("list", "--json").out)[0]["state"]
+            shown = [re.match(r"job \S+: ([a-z]+)", self.user.run(command).out)[1] for command in ("status", "why")]
+            return {*json_words, listed, *shown}
+
+        self.assertEqual(words(), {"unwatched"})
+        self.user.run("down").expect(0)
+        self.assertEqual(words(), {"stopped"})
+        self.assertIn("stopped", self.user.run("wait").expect(1).err)
+        self.assertNotIn("running", self.user.run("status").out)
 
     def clean_without_the_last(self, hosts):
         """After a job has succeeded on all of them."""

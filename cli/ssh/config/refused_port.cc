@@ -88,6 +88,7 @@ bool RefusedPort::WaitAfterSilence(TimePoint& deadline, TimePoint& give_up) {
 
 bool RefusedPort::Wait(std::chrono::milliseconds pause, TimePoint& deadline, TimePoint& give_up) {
   if (waits_ == 0 && !MayBeCounted()) return false;
+  if (target_.is_off && target_.is_off()) return false;
   if (waits_ == 0 && target_.on_note) {
     target_.on_note(
         "it takes no connection after several in a minute, as a firewall does that counts them "

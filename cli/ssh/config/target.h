@@ -61,6 +61,9 @@ struct Target {
   std::filesystem::path connections;
   // Told each step of a connection as it begins, by a string literal, on the thread that opens it; may be empty.
   std::function<void(const char*)> on_step;
+  // Whether others who would know say that the host is off: asked where it refuses connections, or has been silent for 3 s,
+  // before it is tried for longer. Bounds its waits; may be empty.
+  std::function<bool()> is_off;
   // Told what the user should know of the connection, on that thread; may be empty.
   std::function<void(const std::string&)> on_note;
 };

@@ -46,18 +46,26 @@ struct Way {
   TimePoint give_up = Within(target.limits.busy, deadline);
 };
 
+// Before others are asked whether the host is off.
+constexpr std::chrono::seconds kFirstLook{3};
+
 // Again where a firewall may count connections.
 Stream DialPatiently(Way& way) {
   RefusedPort port(way.target, way.host);
+  Limits limits = way.target.limits;
+  if (way.target.is_off) limits.tcp = std::min<std::chrono::milliseconds>(limits.tcp, kFirstLook);
   while (true) {
     try {
-      Stream stream = Dial(way.host, way.jump, way.target.limits, way.deadline);
+      Stream stream = Dial(way.host, way.jump, limits, way.deadline);
       RememberConnection(way.target, way.host);
       return stream;
     } catch (const ConnectionRefused&) {
       if (!port.WaitAfterRefusal(way.deadline, way.give_up)) throw;
     } catch (const NoAnswer&) {
-      if (!port.WaitAfterSilence(way.deadline, way.give_up)) throw;
+      const bool was_short = limits.tcp < way.target.limits.tcp;
+      limits = way.target.limits;
+      if (was_short && !way.target.is_off()) continue;
+      if (was_short || !port.WaitAfterSilence(way.deadline, way.give_up)) throw;
     }
   }
 }
