@@ -12,6 +12,7 @@ tfdist_library(NAME tfdist_processes
     container/containers.cc
     container/engine.cc
     container/gpu_support.cc
+    container/image_load.cc
     holder/container_of_task.cc
     holder/exec_search.cc
     holder/holder.cc
@@ -60,7 +61,7 @@ tfdist_library(NAME tfdist_slot_fixture
   SOURCES keeper/testing/slot_fixture.cc
   DEPENDS tfdist::processes GTest::gtest)
 add_dependencies(tfdist_slot_fixture process_test_agent)
-tfdist_test(NAME container_test SOURCES container/container_run_test.cc container/containers_test.cc container/container_processes_test.cc DEPENDS tfdist::slot_fixture)
+tfdist_test(NAME container_test SOURCES container/container_run_test.cc container/containers_test.cc container/container_processes_test.cc container/image_load_test.cc DEPENDS tfdist::slot_fixture)
 tfdist_test(NAME census_test SOURCES census/census_test.cc DEPENDS tfdist::slot_fixture)
 tfdist_test(NAME holder_test SOURCES holder/holder_test.cc holder/container_of_task_test.cc DEPENDS tfdist::slot_fixture)
 add_test(NAME holder_launches

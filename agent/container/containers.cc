@@ -125,11 +125,18 @@ void EndFound(EngineKind engine, const FoundContainer& container, TimePoint dead
   }
 }
 
-ImageFacts FactsIn(const nlohmann::json& image) {
+std::string WithoutHash(const std::string& id) {
   constexpr std::string_view kHash = "sha256:";
+  return id.starts_with(kHash) ? id.substr(kHash.size()) : id;
+}
+
+ImageFacts FactsIn(const nlohmann::json& image) {
   ImageFacts facts;
-  facts.id = image.value("Id", "");
-  if (facts.id.starts_with(kHash)) facts.id.erase(0, kHash.size());
+  facts.id = WithoutHash(image.value("Id", ""));
+  const auto files = image.value("RootFS", nlohmann::json::object());
+  for (const auto& layer : files.value("Layers", nlohmann::json::array())) {
+    facts.layers.push_back(WithoutHash(layer.get<std::string>()));
+  }
   facts.architecture = image.value("Architecture", "");
   const auto config = image.value("Config", nlohmann::json::object());
   if (!config.is_object() || !config.contains("Entrypoint")) return facts;

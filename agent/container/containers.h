@@ -42,7 +42,8 @@ std::optional<std::string> WhyContainersMayBeLeft(const std::vector<Engine>& eng
 
 struct ImageFacts {
   std::string id;  // of its configuration: 64 hexadecimal digits, alike for docker and podman
-  std::string architecture;  // "amd64"
+  std::vector<std::string> layers;  // SHA-256 of each, not compressed
+  std::string architecture;         // "amd64"
   std::vector<std::string> entrypoint;
 };
 // nullopt: it is not on this host. Throws Error(kCommand) where the engine does not answer.

@@ -1,4 +1,4 @@
-// Starts a thread that unpacks a job's data. Unpacking may take half an hour, and the file thread answers other hosts
+// Starts a thread that unpacks a job's data, and gives images to container engines. That may take half an hour, and the file thread answers other hosts
 // meanwhile. One thread at a time may call it.
 #pragma once
 
@@ -19,10 +19,10 @@ class DataUnpack {
   // Ends what it does, and waits for that: for tar(1) a moment, for the disk as long as it takes.
   ~DataUnpack() = default;
 
-  // Once all parts of them are there.
-  void Begin(std::vector<protocol::DataOffer> offers);
+  // Once all parts of them are there. `images`: what to do with those of the offers that are images.
+  void Begin(std::vector<protocol::DataOffer> offers, std::vector<protocol::WantedImage> images);
   // The job that unpacks one of them just now, this one or another: ask again. Empty: nothing is left to be unpacked.
-  // Throws Error(kFiles) as DataFolder::Unpack.
+  // Throws Error(kFiles) as DataFolder::Unpack, and as LoadImage.
   [[nodiscard]] std::string WaitsFor(const FilePlaces& places);
 
  private:
@@ -31,6 +31,7 @@ class DataUnpack {
   const std::filesystem::path base_;
   const std::string job_;
   std::vector<protocol::DataOffer> offers_;
+  std::vector<protocol::WantedImage> images_;
   std::future<std::string> other_job_;  // the outcome of one try
   std::jthread thread_;
 };

@@ -16,6 +16,7 @@
 
 #include "agent/check/port_claims.h"
 #include "agent/check/quick_look.h"
+#include "agent/container/image_load.h"
 #include "agent/data/data_folder.h"
 #include "agent/data/data_paths.h"
 #include "agent/files/disk_room.h"
@@ -63,6 +64,7 @@ struct SetUpAnswer {
 
 // For a program that says something about the host.
 constexpr std::chrono::seconds kQuickLookLimit{2};
+constexpr std::chrono::seconds kImagesLimit{60};  // for engines that are to say which they have
 constexpr std::chrono::milliseconds kEarlierResultsLimit{500};
 constexpr std::chrono::milliseconds kKeptFilesLimit{100};
 
@@ -102,6 +104,20 @@ class OneAtATime {
 std::string BytesToKeep(HostDescription description) {
   description.secret = {};
   return protocol::Encode({std::string(protocol::type::kDescribe), 0, description});
+}
+
+bool IsHere(const protocol::DataAsk& ask, const std::string& key, const std::filesystem::path& base,
+            const FileStore& store) {
+  const TimePoint deadline = SystemClock().Now() + kImagesLimit;
+  bool is_image = false;
+  bool is_here = true;
+  for (const auto& image : ask.images) {
+    if (image.key != key) continue;
+    is_image = true;
+    store.KeepUsed(image.layers);
+    is_here = HasImage(image, deadline) && is_here;
+  }
+  return is_image ? is_here : DataFolder(base, key).Use();
 }
 
 // From now on other jobs of this account see which ports the tasks will listen on.
@@ -174,16 +190,23 @@ void Deployment::Need(const std::shared_ptr<Session>& session, const Message& me
         }
         std::vector<std::string> missing;
         uint64_t needed_bytes = 0;
-        for (const FileDescription& file : files) {
-          if (PathInWork(file.link)) needed_bytes += file.size_bytes;  // the tasks' copy
+        const auto expect = [&](const FileDescription& file) {
           store->Announce(file);
-          if (store->Has(file)) continue;
+          if (store->Has(file)) return;
           store->Expect(file);
           missing.push_back(file.sha256);
           needed_bytes += file.size_bytes;
+        };
+        for (const FileDescription& file : files) {
+          if (PathInWork(file.link)) needed_bytes += file.size_bytes;  // the tasks' copy
+          expect(file);
         }
         for (const auto& offer : data) {
-          DataFolder(base, offer.key).Expect(*store, offer, missing, needed_bytes);
+          if (offer.is_image()) {
+            std::ranges::for_each(offer.files, expect);
+          } else {
+            DataFolder(base, offer.key).Expect(*store, offer, missing, needed_bytes);
+          }
         }
         CheckRoom(base, needed_bytes);
         return missing;
@@ -275,11 +298,11 @@ void Deployment::Data(const std::shared_ptr<Session>& session, const Message& me
       [store = store_, unpack = unpack_, base = std::filesystem::path(info_.base),
        ask = protocol::Body<protocol::DataAsk>(message)] {
         protocol::DataState state;
-        if (!ask.offers.empty()) unpack->Begin(ask.offers);
+        if (!ask.offers.empty()) unpack->Begin(ask.offers, ask.images);
         state.waits = unpack->WaitsFor(store->places());
         if (!state.waits.empty()) return state;
         for (const std::string& key : ask.keys) {
-          if (!DataFolder(base, key).Use()) state.missing.push_back(key);
+          if (!IsHere(ask, key, base, *store)) state.missing.push_back(key);
         }
         return state;
       },

@@ -16,6 +16,7 @@
 #include "agent/container/containers.h"
 #include "base/error.h"
 #include "base/spawn.h"
+#include "wire/data.h"
 
 namespace tfdist::agent {
 namespace {
@@ -38,8 +39,9 @@ std::string RemedyForPull(std::string_view words, std::string_view program,
     return fmt::format("is its name right? `{} login` there, as this account, where it needs one",
                        program);
   }
-  return fmt::format("does `{} pull {}` work there? `{} load` brings an image without a registry",
-                     program, image, program);
+  return fmt::format(
+      "does `{} pull {}` work there? image = {{ local = \"{}\" }} sends an image of your machine",
+      program, image, image);
 }
 
 }  // namespace
@@ -52,9 +54,12 @@ std::deque<ImagePull::Missing> ImagePull::FindMissing(
   const TimePoint deadline = SystemClock().Now() + kLookLimit;
   for (const auto& container : containers) {
     const Engine engine = FindEngine(container.engine, deadline);
-    if (!LookAtImage(engine.kind, container.image, deadline)) {
-      missing.push_back({engine.kind, container.image});
+    if (LookAtImage(engine.kind, container.image, deadline)) continue;
+    if (container.image.starts_with(protocol::kSentImages)) {
+      throw Error(Phase::kCommand, fmt::format("image {} is not there any more", container.image),
+                  "start again: it is sent anew");
     }
+    missing.push_back({engine.kind, container.image});
   }
   return missing;
 }

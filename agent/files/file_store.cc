@@ -117,6 +117,12 @@ bool FileStore::Has(const protocol::FileDescription& file) const {
   return !file.executable || chmod(path.c_str(), 0500) == 0;
 }
 
+void FileStore::KeepUsed(const std::vector<std::string>& hashes) const {
+  for (const std::string& sha256 : hashes) {
+    if (IsSha256(sha256)) utimensat(AT_FDCWD, (folder_ / sha256).c_str(), nullptr, 0);
+  }
+}
+
 void FileStore::Expect(const protocol::FileDescription& file) {
   expected_[file.sha256] = file;
   failed_.erase(file.sha256);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "agent/files/file_places.h"
 #include "wire/file_fetch.h"
@@ -30,6 +31,8 @@ class FileStore {
   // Whether the file is here, whole: its content is hashed, as a cache may have been damaged.
   // Counts as use.
   [[nodiscard]] bool Has(const protocol::FileDescription& file) const;
+  // Those that are here count as used; nobody looks at their content.
+  void KeepUsed(const std::vector<std::string>& hashes) const;
   // What the next pieces are to be: without it nobody can make us store anything.
   void Expect(const protocol::FileDescription& file);
   // Pieces come in order. True: that was the last one, the file is here and is what it should be.

@@ -22,6 +22,7 @@
 #include "agent/tasks/task_spec.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "wire/data.h"
 
 namespace tfdist::agent {
 namespace {
@@ -201,7 +202,7 @@ void AddGpuTrouble(const TaskDescription& task, const Engine& engine, protocol::
   image.gpu_remedy = trouble->remedy;
 }
 
-// Adds it once for each engine.
+// Adds it once for each engine. What `up` would send may be there under another name: its reference ends with its id.
 void LookAtImageOf(const TaskDescription& task, const Engine& engine, TimePoint deadline,
                    std::vector<protocol::ImageFact>& images) {
   const std::string& name = task.container->image;
@@ -209,7 +210,11 @@ void LookAtImageOf(const TaskDescription& task, const Engine& engine, TimePoint 
     return image.image == name && image.engine == NameAndVersion(engine);
   });
   if (known == images.end()) {
-    const auto facts = LookAtImage(engine.kind, name, Within(kImageLimit, deadline));
+    auto facts = LookAtImage(engine.kind, name, Within(kImageLimit, deadline));
+    if (!facts && name.starts_with(protocol::kSentImages)) {
+      facts =
+          LookAtImage(engine.kind, name.substr(name.find(':') + 1), Within(kImageLimit, deadline));
+    }
     known = images.insert(images.end(), {name, NameAndVersion(engine), facts.has_value(),
                                          FreeForImages(engine.kind, deadline), "", ""});
     if (facts) CheckArchitecture(task, *facts);

@@ -54,10 +54,22 @@ struct PortRequest {
   std::vector<int> list;
 };
 
+// An image, and where hosts have it from.
+struct ImageSettings {
+  enum class From {
+    kRegistry,  // or they have it already
+    kArchive,   // a file of this machine
+    kLocal,     // a container engine of this machine
+  };
+  From from = From::kRegistry;
+  std::string text;  // its name, or the archive's path; empty: no image
+  std::string name;  // of one in the archive; empty: its only one
+};
+
 // The container of a task.
 struct ContainerSettings {
-  std::optional<Located<std::string>> image;  // empty: none
-  bool image_said = false;                    // also when it was a mistake
+  std::optional<Located<ImageSettings>> image;
+  bool image_said = false;  // also when it was a mistake
   std::optional<Located<protocol::EngineKind>> engine;
   std::optional<Located<std::vector<protocol::Mount>>> mounts;
   std::optional<Located<int64_t>> shm_size_bytes;

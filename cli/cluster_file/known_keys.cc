@@ -23,6 +23,7 @@ constexpr Table kTables[] = {
     {"[ssh]", kSshKeys},
     {"[setup]", kSetUpKeys},
     {"[data] NAME", kDataKeys},
+    {"image = { ... }", kImageKeys},
     {"{ address = ... } of a host", kHostKeys},
     {"[tensorboard]", kTensorBoardKeys},
 };

@@ -41,6 +41,7 @@ inline constexpr std::string_view kRoleKeys[] = {
 inline constexpr std::string_view kRestartKeys[] = {"policy", "limit", "within", "backoff"};
 inline constexpr std::string_view kSetUpKeys[] = {"command", "inputs", "timeout"};
 inline constexpr std::string_view kDataKeys[] = {"path"};
+inline constexpr std::string_view kImageKeys[] = {"archive", "name", "local"};
 inline constexpr std::string_view kSshKeys[] = {"user",      "port",      "identity_file", "config",
                                                 "host_keys", "transport", "remote_dir"};
 inline constexpr std::string_view kControlKeys[] = {"port"};

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <variant>
+
+#include "cli/cluster_file/known_keys.h"
 
 namespace tfdist::cli {
 namespace {
@@ -24,12 +27,50 @@ bool IsImage(const std::string& image) {
          std::ranges::all_of(image, is_part);
 }
 
-std::optional<Located<std::string>> ReadImage(const TableReader& table, Problems& problems) {
-  auto image = table.Text("image");
-  if (!image || IsImage(image->value)) return image;
-  problems.Add(image->where, "is no name of an image",
+std::optional<std::string> CheckedName(const std::optional<Located<std::string>>& name,
+                                       Problems& problems) {
+  if (!name) return std::nullopt;
+  if (IsImage(name->value)) return name->value;
+  problems.Add(name->where, "is no name of an image",
                "write it as a registry has it: \"NAME:TAG\", \"HOST/NAME@sha256:...\"");
   return std::nullopt;
+}
+
+// { archive = "train.tar" }, { archive = "all.tar", name = "train:3" }, { local = "train:3" }
+std::optional<ImageSettings> ReadOwnImage(const TableReader& table, const Where& where,
+                                          Problems& problems) {
+  const auto archive = table.Line("archive");
+  const auto local = table.Line("local");
+  const auto name = table.Line("name");
+  if (archive && !local) {
+    const auto checked = CheckedName(name, problems);
+    if (name && !checked) return std::nullopt;
+    return ImageSettings{ImageSettings::From::kArchive, archive->value, checked.value_or("")};
+  }
+  if (local && !archive && !name) {
+    if (!CheckedName(local, problems) || local->value.empty()) return std::nullopt;
+    return ImageSettings{ImageSettings::From::kLocal, local->value, ""};
+  }
+  if ((archive && local) || (local && name) || (table.Lacks("archive") && table.Lacks("local"))) {
+    problems.Add(where, "expected an archive of this machine, or a name",
+                 "{ archive = \"train.tar\" }, { local = \"train:3\" }, or the name of an image "
+                 "that the hosts pull");
+  }
+  return std::nullopt;
+}
+
+std::optional<Located<ImageSettings>> ReadImage(const TableReader& table, Problems& problems) {
+  const auto field = table.Find("image");
+  if (!field) return std::nullopt;
+  if (const auto* own = std::get_if<TomlNode::Table>(&field->node->value)) {
+    const TableReader reader(*own, field->where, kImageKeys, problems);
+    auto image = ReadOwnImage(reader, field->where, problems);
+    if (!image) return std::nullopt;
+    return Located<ImageSettings>{*std::move(image), field->where};
+  }
+  const auto text = CheckedName(table.Text("image"), problems);
+  if (!text) return std::nullopt;
+  return Located<ImageSettings>{{ImageSettings::From::kRegistry, *text, ""}, field->where};
 }
 
 bool IsPath(std::string_view path) {

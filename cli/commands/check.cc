@@ -24,6 +24,7 @@
 #include "cli/show/slow_notice.h"
 #include "cli/show/workdir_look.h"
 #include "cli/stream/print.h"
+#include "wire/data.h"
 
 namespace tfdist::cli {
 namespace {
@@ -147,7 +148,10 @@ void PrintSetUp(const Plan& plan, const std::vector<HostReport>& reports) {
 std::string ImageOnHostText(const protocol::ImageFact& image) {
   const std::string room =
       image.disk_free_bytes == 0 ? "" : fmt::format("; {} free", DiskSize(image.disk_free_bytes));
-  return Harmless(image.engine) + (image.is_there ? ", there already" : ", up will pull it" + room);
+  const std::string_view way =
+      image.image.starts_with(protocol::kSentImages) ? ", up will send it" : ", up will pull it";
+  return Harmless(image.engine) +
+         (image.is_there ? ", there already" : fmt::format("{}{}", way, room));
 }
 
 // Hosts of which the same is to be said, together.

@@ -12,10 +12,12 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/deploy/runtime_program.h"
+#include "cli/image/find_images.h"
 #include "cli/plan/runtime_choice.h"
 #include "cli/render/quote.h"
 #include "cli/render/render.h"
 #include "cli/show/report.h"
+#include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -179,6 +181,10 @@ Plan LoadPlan(PlanSource source) {
   Plan plan = source.file.empty() ? PlanOfCommand(source) : PlanOfFile(source);
   RefuseWithoutVariables(plan);
   ChooseRuntimes(plan, HasCudaRuntime());
+  if (!plan.images.empty()) {
+    const SlowNotice notice("looking at images");
+    FindImages(plan);
+  }
   for (const std::string& warning : plan.warnings) PrintWarning(warning, "");
   return plan;
 }

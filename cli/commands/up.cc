@@ -33,6 +33,7 @@
 #include "cli/hosts/host_names.h"
 #include "cli/job/connector.h"
 #include "cli/job/state_folder.h"
+#include "cli/plan/containers.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/host_count.h"
 #include "cli/plan/spares.h"
@@ -88,6 +89,9 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
   cargo.data = LoadData(plan);
+  for (const ImagePlan& image : plan.images) {
+    if (!image.key.empty()) cargo.images.push_back(std::make_unique<ImageParts>(image));
+  }
   if (plan.workdir) {
     const SlowNotice notice(fmt::format("packing {}", WorkdirText(listing)));
     cargo.workdir = std::make_unique<WorkdirParts>(*plan.workdir, listing, hashes);
@@ -323,7 +327,9 @@ class Launch {
       record_.files[std::string(kDataInRecord) + data->name()] =
           data->key().substr(0, kDigitsInRecord);
     }
-    if (is_first && !arguments.quiet) SayData();
+    if (!is_first || arguments.quiet) return;
+    SayData();
+    SayImages();
   }
 
   int Run() {
@@ -367,6 +373,14 @@ class Launch {
   }
 
  private:
+  void SayImages() const {
+    for (const auto& parts : cargo_.images) {
+      const ImagePlan& image = parts->image();
+      Say("tfdist: image {}: sha256:{}, {}, on the hosts {}\n", SourceText(image),
+          image.key.substr(0, kDigitsInRecord), SizeText(image.size_bytes), image.reference);
+    }
+  }
+
   void SayData() const {
     for (const auto& data : cargo_.data) {
       const WorkdirListing& listing = data->listing();

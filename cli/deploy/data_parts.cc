@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -82,15 +81,7 @@ DataParts::DataParts(const DataPlan& data)
 }
 
 const protocol::DataOffer& DataParts::Offer(const std::function<void()>& meanwhile) {
-  std::shared_future<void> made;
-  {
-    const MutexLock lock(mutex_);
-    if (!made_.valid()) made_ = std::async(std::launch::async, [this] { Make(); }).share();
-    made = made_;
-  }
-  while (made.wait_for(std::chrono::seconds(1)) != std::future_status::ready) meanwhile();
-  made.get();
-  return offer_;
+  return made_.Get([this] { return Make(); }, meanwhile);
 }
 
 const PackedFile* DataParts::Pack(const std::string& sha256,
@@ -98,7 +89,7 @@ const PackedFile* DataParts::Pack(const std::string& sha256,
   return parts_ ? parts_->Pack(sha256, meanwhile) : nullptr;
 }
 
-void DataParts::Make() {
+protocol::DataOffer DataParts::Make() {
   std::unique_ptr<WorkdirParts> parts;
   try {
     parts = std::make_unique<WorkdirParts>(root_, listing_, hashes_);
@@ -107,12 +98,14 @@ void DataParts::Make() {
     throw;
   }
   ThrowIfChanged();
-  offer_.key = key_;
-  offer_.files = parts->ArchiveDescriptions();
-  offer_.files.push_back(parts->times().description());
-  offer_.files.insert(offer_.files.end(), parts->files().begin(), parts->files().end());
-  offer_.unpacked_bytes = UnpackedBytes(listing_, parts->files());
+  protocol::DataOffer offer;
+  offer.key = key_;
+  offer.files = parts->ArchiveDescriptions();
+  offer.files.push_back(parts->times().description());
+  offer.files.insert(offer.files.end(), parts->files().begin(), parts->files().end());
+  offer.unpacked_bytes = UnpackedBytes(listing_, parts->files());
   parts_ = std::move(parts);
+  return offer;
 }
 
 // Large files are hashed as they are packed; what tar(1) has read was no other than what the key is of.

@@ -1,13 +1,12 @@
 // Data of a plan that is sent: what is in it, and what hosts get that lack it.
 #pragma once
 
-#include <future>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/thread_annotations.h"
 #include "cli/deploy/file_hashes.h"
+#include "cli/deploy/sent_parts.h"
 #include "cli/deploy/workdir_list.h"
 #include "cli/deploy/workdir_parts.h"
 #include "cli/plan/plan.h"
@@ -15,7 +14,7 @@
 
 namespace tfdist::cli {
 
-class DataParts {
+class DataParts : public SentParts {
  public:
   // Looks through it, and reads what has changed since the last time. Throws UsageError(kConfig) as ListData,
   // Error(kFiles).
@@ -23,21 +22,20 @@ class DataParts {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   // By its content: paths, files, whether they are executable; 64 hexadecimal digits.
-  [[nodiscard]] const std::string& key() const { return key_; }
+  [[nodiscard]] const std::string& key() const override { return key_; }
+  [[nodiscard]] uint64_t size_bytes() const override { return listing_.bytes; }
   // Its name, where it is one file; else empty.
   [[nodiscard]] const std::string& file() const { return file_; }
   // From where the listing's paths count.
   [[nodiscard]] const std::filesystem::path& root() const { return root_; }
   [[nodiscard]] const WorkdirListing& listing() const { return listing_; }
 
-  // What a host is sent that lacks all of it; packed once, for the first that asks. `meanwhile` is called each second.
-  // Any thread. Throws Error(kFiles), also for a file that has changed since it was looked at, and what `meanwhile` throws.
-  const protocol::DataOffer& Offer(const std::function<void()>& meanwhile);
-  // As WorkdirParts has it; nullptr before there is an offer.
-  const PackedFile* Pack(const std::string& sha256, const std::function<void()>& meanwhile);
+  const protocol::DataOffer& Offer(const std::function<void()>& meanwhile) override;
+  const PackedFile* Pack(const std::string& sha256,
+                         const std::function<void()>& meanwhile) override;
 
  private:
-  void Make();
+  protocol::DataOffer Make();
   void ThrowIfChanged() const;
 
   const std::string name_;
@@ -46,10 +44,8 @@ class DataParts {
   const WorkdirListing listing_;
   FileHashes hashes_;
   const std::string key_;
-  Mutex mutex_;
-  std::shared_future<void> made_ GUARDED_BY(mutex_);
-  std::unique_ptr<WorkdirParts> parts_;  // written before `made_` is ready, read after
-  protocol::DataOffer offer_;            // the same
+  std::unique_ptr<WorkdirParts> parts_;  // written before `made_` has an offer, read after
+  OfferOnce made_;
 };
 
 // The data of a plan that is sent and that its tasks name. Throws as DataParts.

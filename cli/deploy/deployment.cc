@@ -17,6 +17,7 @@
 #include "cli/link/agent_start.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/embedded_agent.h"
+#include "cli/plan/containers.h"
 #include "cli/plan/data.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/runtime_choice.h"
@@ -118,6 +119,23 @@ Error DifferentImages(const std::string& image,
   return {Phase::kCommand,
           fmt::format("image {} is not the same on all hosts: {}", image, fmt::join(groups, "; ")),
           "pull it anew on all hosts, or name it by its digest: NAME@sha256:..."};
+}
+
+// Where an image of this machine is for another architecture than the host.
+std::optional<protocol::Trouble> ImageTrouble(const Plan& plan, int slot,
+                                              std::string_view machine) {
+  const std::string own(machine == "x86_64" ? "amd64" : machine == "aarch64" ? "arm64" : machine);
+  const bool is_spare = plan.hosts[static_cast<size_t>(slot)].spare;
+  for (const TaskOnHost& task : plan.tasks) {
+    if (!task.own_image || (!is_spare && task.slot != slot)) continue;
+    const ImagePlan& image = plan.images[*task.own_image];
+    if (image.architecture == own) continue;
+    return protocol::Trouble{
+        .why = fmt::format("image {} of {} is for {}, and this host is {}", SourceText(image),
+                           ToString(task.id), image.architecture, own),
+        .remedy = "build the image for that host's architecture"};
+  }
+  return std::nullopt;
 }
 
 Error PullTakesTooLong(const std::string& image) {
@@ -320,7 +338,7 @@ void Deployment::BringUp(int slot) {
                             has_aliases_ ? TakeAddress(slot) : start();
                             host.description = DescriptionOf(slot);
                             AskWhatIsMissing(slot);
-                            host.lacks = AskForData(host, KeysFor(slot), {}).missing;
+                            AskWhatIsLacking(slot);
                             if (!hands_on_) Equip(slot);
                             if (first) MarkShared(host);
                           }) &&
@@ -389,8 +407,9 @@ void Deployment::StartOnHost(int slot) {
   StartedAgent started = BringAgent(*host.attached.transport, GetEmbeddedAgents(),
                                     plan_.ssh.remote_dir, kStartLimits, on_step);
   host.attached.link = std::move(started.link);
-  if (const auto trouble = RuntimeTrouble(plan_, slot, started.machine)) {
-    throw Error(Phase::kStart, trouble->why, trouble->remedy);
+  for (const auto& trouble :
+       {RuntimeTrouble(plan_, slot, started.machine), ImageTrouble(plan_, slot, started.machine)}) {
+    if (trouble) throw Error(Phase::kStart, trouble->why, trouble->remedy);
   }
 
   host.steps.Begin("agent start");
@@ -476,7 +495,7 @@ bool Deployment::HandsOn() const {
     }
     for (const auto& file : cargo_.workdir->files()) bytes += file.size_bytes;
   }
-  for (const auto& data : cargo_.data) bytes += data->listing().bytes;
+  for (const SentParts* parts : AllParts()) bytes += parts->size_bytes();
   const auto remote =
       std::ranges::count_if(plan_.hosts, [](const auto& host) { return !host.local; });
   return bytes >= kHandOnBytes && remote > 1;
@@ -566,11 +585,12 @@ std::string Deployment::AwaitSetUp(int slot) {
   }
 }
 
-// All hosts have answered: the gate before this step is open.
+// All hosts have answered: the gate before this step is open. Of what was sent from here each host has made sure itself.
 void Deployment::CheckImages() const {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> hosts;  // by image and id
   for (size_t slot = 0; slot < hosts_.size(); ++slot) {
     for (const auto& image : hosts_[slot]->images) {
+      if (image.image.starts_with(protocol::kSentImages)) continue;
       auto& names = hosts[image.image][image.id];
       const std::string& name = plan_.hosts[slot].name;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
@@ -634,30 +654,69 @@ void Deployment::AskWhatIsMissing(int slot) {
   }
 }
 
-// All slots of a machine read the same: the first one brings it.
-std::vector<std::string> Deployment::KeysFor(int slot) const {
-  std::set<std::string> keys;
-  const std::vector<int> beside = SlotsBeside(plan_.hosts, slot);
-  if (cargo_.data.empty() || beside.front() != slot) return {};
-  for (const int other : beside) {
-    for (const auto& data : cli::DataOf(plan_, TasksFor(plan_, other))) {
-      const auto parts = std::ranges::find(cargo_.data, data.name, &DataParts::name);
-      if (parts != cargo_.data.end()) keys.insert((*parts)->key());
-    }
-  }
-  return {keys.begin(), keys.end()};
+std::vector<SentParts*> Deployment::AllParts() const {
+  std::vector<SentParts*> all;
+  for (const auto& data : cargo_.data) all.push_back(data.get());
+  for (const auto& image : cargo_.images) all.push_back(image.get());
+  return all;
 }
 
-DataParts& Deployment::PartsOf(const std::string& key) const {
-  const auto found = std::ranges::find(cargo_.data, key, &DataParts::key);
-  if (found != cargo_.data.end()) return **found;
+std::set<std::string> Deployment::DataKeysFor(int slot) const {
+  std::set<std::string> keys;
+  if (cargo_.data.empty()) return keys;
+  for (const auto& data : cli::DataOf(plan_, TasksFor(plan_, slot))) {
+    const auto parts = std::ranges::find(cargo_.data, data.name, &DataParts::name);
+    if (parts != cargo_.data.end()) keys.insert((*parts)->key());
+  }
+  return keys;
+}
+
+// A spare host may run any task.
+std::vector<protocol::WantedImage> Deployment::ImagesFor(int slot) const {
+  const bool is_spare = plan_.hosts[static_cast<size_t>(slot)].spare;
+  std::map<size_t, std::set<protocol::EngineKind>> engines;  // by the image
+  for (const TaskOnHost& task : plan_.tasks) {
+    if (task.own_image && (is_spare || task.slot == slot)) {
+      engines[*task.own_image].insert(task.container->engine);
+    }
+  }
+  std::vector<protocol::WantedImage> wanted;
+  for (const auto& [at, kinds] : engines) {
+    const ImagePlan& image = plan_.images[at];
+    wanted.push_back(
+        {image.key, image.reference, {kinds.begin(), kinds.end()}, image.layers, image.size_bytes});
+  }
+  return wanted;
+}
+
+// All slots of a machine read the same: the first one brings it.
+void Deployment::AskWhatIsLacking(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const std::vector<int> beside = SlotsBeside(plan_.hosts, slot);
+  if (AllParts().empty() || beside.front() != slot) return;
+  std::set<std::string> keys;
+  for (const int other : beside) {
+    keys.merge(DataKeysFor(other));
+    for (auto& image : ImagesFor(other)) {
+      keys.insert(image.key);
+      host.images_wanted.push_back(std::move(image));
+    }
+  }
+  host.steps.Begin(host.images_wanted.empty() ? "data" : "image");
+  host.lacks = AskForData(host, {keys.begin(), keys.end()}, {}).missing;
+}
+
+SentParts& Deployment::PartsOf(const std::string& key) const {
+  for (SentParts* parts : AllParts()) {
+    if (parts->key() == key) return *parts;
+  }
   throw ProtocolError(Phase::kFiles, "the host asks for data that it was not offered");
 }
 
 protocol::DataState Deployment::AskForData(Host& host, const std::vector<std::string>& keys,
                                            const std::vector<protocol::DataOffer>& offers) {
   if (keys.empty()) return {};
-  const protocol::DataAsk ask{keys, offers};
+  const protocol::DataAsk ask{keys, offers, host.images_wanted};
   return protocol::Body<protocol::DataState>(
       {.type = "ok", .body = Ask(host, type::kData, ask, LimitFor(offers))});
 }
@@ -683,7 +742,7 @@ void Deployment::OfferData(int slot) {
     if (hands_on_ && slot == 0) keys.insert(other->lacks.begin(), other->lacks.end());
   }
   if (keys.empty()) return;
-  host.steps.Begin("data");
+  host.steps.Begin(host.images_wanted.empty() ? "data" : "image");
   auto offers = OffersOf(keys, host);
   for (auto& offer : offers) {
     if (!own.contains(offer.key)) offer.unpacked_bytes = 0;
@@ -701,7 +760,7 @@ void Deployment::OfferData(int slot) {
 }
 
 bool Deployment::UnpackData(int slot) {
-  if (cargo_.data.empty()) return true;
+  if (AllParts().empty()) return true;
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const Host& first = *hosts_[static_cast<size_t>(SlotsBeside(plan_.hosts, slot).front())];
   if (&first != &host) return AwaitData(first, host);
@@ -720,14 +779,15 @@ void Deployment::HaveUnpacked(Host& host) {
       throw Error(Phase::kFiles, "data is not there: job " + state.waits + " unpacks it still",
                   "look at that host's disk");
     }
-    host.steps.Begin(state.waits == cargo_.job.job ? "unpacking data"
-                                                   : "data that another job unpacks");
+    host.steps.Begin(state.waits != cargo_.job.job ? "data that another job unpacks"
+                     : host.images_wanted.empty()  ? "unpacking data"
+                                                   : "loading the image");
     (void)host.attached.link->Receive(SystemClock().Now() + pause);  // sends pings
     pause = std::min<milliseconds>(2 * pause, kSlowDataLook);
     state = AskForData(host, host.lacks, {});
   }
   if (!state.missing.empty()) {
-    throw Error(Phase::kFiles, "data is not there any more", "start again");
+    throw Error(Phase::kFiles, "data or an image is not there any more", "start again");
   }
 }
 
@@ -805,8 +865,8 @@ const PackedFile& Deployment::PackOf(FileUpload& upload, const std::string& sha2
   const auto keep_alive = [&] { upload.Poll(); };
   const PackedFile* pack = cargo_.workdir ? cargo_.workdir->Pack(sha256, keep_alive) : nullptr;
   if (pack != nullptr) return *pack;
-  for (const auto& data : cargo_.data) {
-    pack = data->Pack(sha256, keep_alive);
+  for (SentParts* parts : AllParts()) {
+    pack = parts->Pack(sha256, keep_alive);
     if (pack != nullptr) return *pack;
   }
   throw ProtocolError(Phase::kFiles, "the host wants a file that it was not offered");

@@ -26,6 +26,7 @@
 #include "cli/deploy/file_upload.h"
 #include "cli/deploy/gate.h"
 #include "cli/deploy/host_addresses.h"
+#include "cli/deploy/image_parts.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/packed_file.h"
 #include "cli/deploy/set_up_output.h"
@@ -50,8 +51,9 @@ struct Cargo {
   std::optional<PackedFile> runtime;
   std::optional<PackedFile> cuda_runtime;
   std::optional<protocol::SetUpDescription> set_up;
-  std::optional<protocol::KeptClaim> kept;       // where a task names {keep}
-  std::vector<std::unique_ptr<DataParts>> data;  // that tasks name and that is sent
+  std::optional<protocol::KeptClaim> kept;          // where a task names {keep}
+  std::vector<std::unique_ptr<DataParts>> data;     // that tasks name and that is sent
+  std::vector<std::unique_ptr<ImageParts>> images;  // of tasks, those of this machine
 };
 
 // How far files have come to the hosts.
@@ -134,8 +136,9 @@ class Deployment {
     std::vector<protocol::ImageOnHost> images;  // of its tasks
     // Slot 0's is written before `prepared_` opens, and read by the others after that.
     std::optional<protocol::SharedFolder> shared;
-    protocol::HostDescription description;           // until the host has it
-    std::vector<protocol::FileDescription> missing;  // files, as the host has said
+    protocol::HostDescription description;             // until the host has it
+    std::vector<protocol::FileDescription> missing;    // files, as the host has said
+    std::vector<protocol::WantedImage> images_wanted;  // that are sent where they are lacking
     std::vector<std::string> lacks;  // keys of data: what it has answered before `prepared_` opens
     std::string not_from_first;      // why they came from here; empty: they did not
     StepTimes steps;
@@ -155,8 +158,11 @@ class Deployment {
   [[nodiscard]] std::vector<protocol::FileDescription> RuntimesOfCargo() const;
   void AddRuntimesOfOthers(std::vector<protocol::FileDescription>& wanted) const;
   void AskWhatIsMissing(int slot);
-  [[nodiscard]] std::vector<std::string> KeysFor(int slot) const;
-  [[nodiscard]] DataParts& PartsOf(const std::string& key) const;
+  [[nodiscard]] std::vector<SentParts*> AllParts() const;
+  [[nodiscard]] std::set<std::string> DataKeysFor(int slot) const;
+  [[nodiscard]] std::vector<protocol::WantedImage> ImagesFor(int slot) const;
+  void AskWhatIsLacking(int slot);
+  [[nodiscard]] SentParts& PartsOf(const std::string& key) const;
   protocol::DataState AskForData(Host& host, const std::vector<std::string>& keys,
                                  const std::vector<protocol::DataOffer>& offers);
   [[nodiscard]] std::vector<protocol::DataOffer> OffersOf(const std::set<std::string>& keys,

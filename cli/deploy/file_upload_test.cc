@@ -29,7 +29,7 @@ namespace type = protocol::type;
 PackedFile Pack(const std::string& content) {
   const UniqueFd fd = TemporaryFile();
   WriteAll(fd.get(), content, "a temporary file");
-  return {fd.get(), 0, false, ""};
+  return {{fd.get()}, 0, false, ""};
 }
 
 class FileUploadTest : public testing::Test {

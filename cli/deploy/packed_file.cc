@@ -64,6 +64,27 @@ class GzipWriter {
 
 }  // namespace
 
+// Compressing must not hold the network up. Of what is compressed already nothing is gained, at the price of most of the time
+// (pictures, checkpoints, .npz). A piece in the middle tells: heads are often plain.
+int LevelFor(const FileRange& content) {
+  constexpr int kFastLevel = 1;
+  constexpr int kStored = 0;
+  constexpr size_t kSampleBytes = 128 * 1024;
+  constexpr double kWorthIt = 0.95;
+  const uint64_t middle = content.size_bytes / 2;
+  const std::string sample = ReadAt(content.fd, content.begin + middle,
+                                    std::min<uint64_t>(kSampleBytes, content.size_bytes - middle));
+  if (sample.empty()) return kFastLevel;
+  uLongf packed_bytes = compressBound(sample.size());
+  std::string packed(packed_bytes, '\0');
+  const int rc =
+      compress2(reinterpret_cast<Bytef*>(packed.data()), &packed_bytes,
+                reinterpret_cast<const Bytef*>(sample.data()), sample.size(), kFastLevel);
+  const bool shrinks =
+      static_cast<double>(packed_bytes) < kWorthIt * static_cast<double>(sample.size());
+  return rc == Z_OK && !shrinks ? kStored : kFastLevel;
+}
+
 UniqueFd TemporaryFile() {
   const char* folder = std::getenv("TMPDIR");
   std::string name =
@@ -77,11 +98,11 @@ UniqueFd TemporaryFile() {
   return fd;
 }
 
-PackedFile::PackedFile(int fd, int level, bool executable, std::string link)
-    : PackedFile(fd, level, executable, std::move(link),
+PackedFile::PackedFile(const FileRange& content, int level, bool executable, std::string link)
+    : PackedFile(content, level, executable, std::move(link),
                  std::make_shared<UniqueFd>(TemporaryFile()), [] {}) {}
 
-PackedFile::PackedFile(int fd, int level, bool executable, std::string link,
+PackedFile::PackedFile(const FileRange& content, int level, bool executable, std::string link,
                        std::shared_ptr<UniqueFd> spool, const std::function<void()>& meanwhile)
     : spool_(std::move(spool)) {
   const off_t end = lseek(spool_->get(), 0, SEEK_END);
@@ -91,7 +112,9 @@ PackedFile::PackedFile(int fd, int level, bool executable, std::string link,
   Sha256 hash;
   uint64_t size_bytes = 0;
   while (true) {
-    std::string block = ReadAt(fd, size_bytes, kBlockBytes);
+    const uint64_t left = content.size_bytes - size_bytes;
+    std::string block =
+        ReadAt(content.fd, content.begin + size_bytes, std::min<uint64_t>(kBlockBytes, left));
     hash.Update(block);
     size_bytes += block.size();
     writer.Write(block, block.empty());

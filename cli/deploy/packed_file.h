@@ -12,16 +12,26 @@
 
 namespace tfdist::cli {
 
+// Some of what an open file holds; the descriptor is borrowed.
+struct FileRange {
+  int fd = -1;
+  uint64_t begin = 0;
+  uint64_t size_bytes = UINT64_MAX;  // or to its end
+};
+
+// The level of gzip for it: a fast one, or 0 where nothing would be gained.
+int LevelFor(const FileRange& content);
+
 // Any number of threads may read it at once: only pread(2) is used.
 class PackedFile {
  public:
-  // Compresses `fd`'s content (borrowed, read from its start) to the end of `spool`, which nobody
+  // Compresses `content` to the end of `spool`, which nobody
   // else writes meanwhile. `level`: of gzip, 0..9; 0 for what is compressed already. Calls
   // `meanwhile` every few milliseconds. Throws Error(kFiles).
-  PackedFile(int fd, int level, bool executable, std::string link, std::shared_ptr<UniqueFd> spool,
-             const std::function<void()>& meanwhile);
+  PackedFile(const FileRange& content, int level, bool executable, std::string link,
+             std::shared_ptr<UniqueFd> spool, const std::function<void()>& meanwhile);
   // Into a temporary file of its own.
-  PackedFile(int fd, int level, bool executable, std::string link);
+  PackedFile(const FileRange& content, int level, bool executable, std::string link);
 
   [[nodiscard]] const protocol::FileDescription& description() const { return description_; }
   [[nodiscard]] uint64_t gzip_size_bytes() const { return gzip_size_bytes_; }

@@ -51,7 +51,7 @@ TEST_F(PackedFileTest, UnpacksToTheContentItsHashNames) {
   Write("blob", content);
   const UniqueFd fd = OpenFile(folder_ / "blob", O_RDONLY);
   for (const int level : {0, 6}) {
-    const PackedFile packed(fd.get(), level, true, "runtime");
+    const PackedFile packed({fd.get()}, level, true, "runtime");
     EXPECT_EQ(packed.description().sha256, Sha256Hex(content));
     EXPECT_EQ(packed.description().size_bytes, content.size());
     EXPECT_EQ(Whole(packed).size(), packed.gzip_size_bytes());

@@ -31,7 +31,7 @@ PackedFile Pack(const char* name, std::string_view link) {
   const auto places = PlacesOf(name);
   for (const auto& path : places) {
     const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (fd.valid()) return PackedFile(fd.get(), kGzipLevel, true, std::string(link));
+    if (fd.valid()) return PackedFile({fd.get()}, kGzipLevel, true, std::string(link));
   }
   throw Error(Phase::kFiles,
               fmt::format("the plan uses {{runtime}}, and there is no {}: neither {} nor {}", name,

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <bit>
@@ -19,27 +18,8 @@ namespace tfdist::cli {
 namespace {
 
 constexpr std::chrono::minutes kPackLimit{30};
-// Compressing must not hold the network up.
 constexpr int kFastLevel = 1;
-constexpr int kStored = 0;
 constexpr const char* kFilePrefix = "work/";
-
-// Of what is compressed already nothing is gained, at the price of most of the time (images,
-// checkpoints, .npz). A piece in the middle tells: heads are often plain.
-int LevelFor(int fd, uint64_t size_bytes) {
-  constexpr size_t kSampleBytes = 128 * 1024;
-  constexpr double kWorthIt = 0.95;
-  std::string sample(kSampleBytes, '\0');
-  const ssize_t got = pread(fd, sample.data(), sample.size(), static_cast<off_t>(size_bytes / 2));
-  if (got <= 0) return kFastLevel;
-  const auto count = static_cast<uLong>(got);
-  uLongf packed_bytes = compressBound(count);
-  std::string packed(packed_bytes, '\0');
-  const int rc = compress2(reinterpret_cast<Bytef*>(packed.data()), &packed_bytes,
-                           reinterpret_cast<const Bytef*>(sample.data()), count, kFastLevel);
-  const bool shrinks = static_cast<double>(packed_bytes) < kWorthIt * static_cast<double>(count);
-  return rc == Z_OK && !shrinks ? kStored : kFastLevel;
-}
 
 bool IsLarge(const WorkdirEntry& entry) { return entry.size_bytes() >= kLargeFileBytes; }
 
@@ -89,7 +69,7 @@ PackedFile PackArchive(const std::filesystem::path& workdir, const std::string& 
                 fmt::format("cannot pack {}: {}", workdir.string(),
                             tar.timed_out ? "tar took more than 30 minutes" : tar.error_output));
   }
-  return {archive.get(), 0, false, ""};
+  return {{archive.get()}, 0, false, ""};
 }
 
 std::vector<PackedFile> PackArchives(const std::filesystem::path& workdir,
@@ -115,7 +95,7 @@ PackedFile PackTimes(const std::filesystem::path& workdir, const WorkdirListing&
   for (const WorkdirEntry& entry : listing.entries) add(entry.info, entry.path);
   const UniqueFd file = TemporaryFile();
   WriteAll(file.get(), text, "a temporary file");
-  return {file.get(), kFastLevel, false, std::string(protocol::kWorkTimes)};
+  return {{file.get()}, kFastLevel, false, std::string(protocol::kWorkTimes)};
 }
 
 std::vector<protocol::FileDescription> LargeFiles(const WorkdirListing& listing,
@@ -145,8 +125,7 @@ WorkdirParts::WorkdirParts(std::filesystem::path workdir, const WorkdirListing& 
       archives_(PackArchives(workdir_, listing)),
       times_(PackTimes(workdir_, listing)),
       files_(LargeFiles(listing, hashes)),
-      modes_(ModesOfLargeFiles(listing)),
-      spool_(std::make_shared<UniqueFd>(TemporaryFile())) {
+      modes_(ModesOfLargeFiles(listing)) {
   for (const protocol::FileDescription& file : files_) by_hash_[file.sha256] = &file;
 }
 
@@ -174,46 +153,22 @@ const PackedFile* WorkdirParts::Pack(const std::string& sha256,
   if (sha256 == times_.description().sha256) return &times_;
   const auto found = by_hash_.find(sha256);
   if (found == by_hash_.end()) return nullptr;
-  if (const PackedFile* known = Begin(sha256, meanwhile)) return known;
-  try {
-    return End(sha256, Compress(*found->second, meanwhile));
-  } catch (...) {
-    End(sha256, nullptr);
-    throw;
-  }
+  return large_.Get(
+      sha256, [&](const auto& spool) { return Compress(*found->second, spool, meanwhile); },
+      meanwhile);
 }
 
 std::unique_ptr<PackedFile> WorkdirParts::Compress(const protocol::FileDescription& file,
+                                                   const std::shared_ptr<UniqueFd>& spool,
                                                    const std::function<void()>& meanwhile) const {
   const auto path = workdir_ / file.link.substr(std::string_view(kFilePrefix).size());
   const UniqueFd fd = OpenFile(path, O_RDONLY | O_NOFOLLOW);
-  auto made = std::make_unique<PackedFile>(fd.get(), LevelFor(fd.get(), file.size_bytes), false,
-                                           file.link, spool_, meanwhile);
+  auto made =
+      std::make_unique<PackedFile>(FileRange{fd.get()}, LevelFor({fd.get(), 0, file.size_bytes}),
+                                   false, file.link, spool, meanwhile);
   if (made->description().sha256 == file.sha256) return made;
   throw Error(Phase::kFiles, path.string() + " has changed since it was looked at",
               "start again once nothing writes it");
-}
-
-const PackedFile* WorkdirParts::Begin(const std::string& sha256,
-                                      const std::function<void()>& meanwhile) {
-  while (true) {
-    {
-      const MutexLock lock(mutex_);
-      if (packing_) changed_.wait_for(mutex_, std::chrono::seconds(1));
-      const auto known = packed_.find(sha256);
-      if (known != packed_.end()) return known->second.get();
-      if (!std::exchange(packing_, true)) return nullptr;
-    }
-    meanwhile();
-  }
-}
-
-const PackedFile* WorkdirParts::End(const std::string& sha256, std::unique_ptr<PackedFile> made) {
-  const MutexLock lock(mutex_);
-  packing_ = false;
-  changed_.notify_all();
-  if (made == nullptr) return nullptr;
-  return (packed_[sha256] = std::move(made)).get();
 }
 
 }  // namespace tfdist::cli

@@ -2,7 +2,6 @@
 // path leads to: where one small file changes, one archive is sent again. A host that has a part already is not sent it again.
 #pragma once
 
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -10,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_annotations.h"
 #include "cli/deploy/file_hashes.h"
 #include "cli/deploy/packed_file.h"
+#include "cli/deploy/packed_once.h"
 #include "cli/deploy/workdir_list.h"
 #include "wire/protocol.h"
 
@@ -45,11 +44,8 @@ class WorkdirParts {
 
  private:
   [[nodiscard]] std::unique_ptr<PackedFile> Compress(const protocol::FileDescription& file,
+                                                     const std::shared_ptr<UniqueFd>& spool,
                                                      const std::function<void()>& meanwhile) const;
-  // What is packed already; else nullptr, and it is this thread's turn until it calls End.
-  const PackedFile* Begin(const std::string& sha256, const std::function<void()>& meanwhile);
-  // `made`: nullptr after an error.
-  const PackedFile* End(const std::string& sha256, std::unique_ptr<PackedFile> made);
 
   const std::filesystem::path workdir_;
   std::vector<PackedFile> archives_;
@@ -57,11 +53,7 @@ class WorkdirParts {
   std::vector<protocol::FileDescription> files_;
   const std::string modes_;  // theirs
   std::map<std::string, const protocol::FileDescription*> by_hash_;
-  const std::shared_ptr<UniqueFd> spool_;  // written by the thread whose turn it is
-  Mutex mutex_;
-  std::condition_variable_any changed_;
-  bool packing_ GUARDED_BY(mutex_) = false;  // it is some thread's turn
-  std::map<std::string, std::unique_ptr<PackedFile>> packed_ GUARDED_BY(mutex_);
+  PackedOnce large_;
 };
 
 }  // namespace tfdist::cli

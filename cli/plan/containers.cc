@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cli/plan/local_path.h"
 #include "cli/plan/placeholders.h"
 #include "cli/plan/settings.h"
 
@@ -20,10 +21,32 @@ std::optional<Located<T>> Said(const ClusterFile& file, const Role& role,
   return std::nullopt;
 }
 
-std::optional<Located<std::string>> ImageOf(const ClusterFile& file, const Role& role) {
+std::optional<Located<ImageSettings>> ImageOf(const ClusterFile& file, const Role& role) {
   auto image = Said(file, role, &ContainerSettings::image);
-  if (image && image->value.empty()) image.reset();  // this role runs on the hosts themselves
+  if (image && image->value.text.empty()) image.reset();  // this role runs on the hosts themselves
   return image;
+}
+
+// Its place in plan.images; nullopt: the hosts have it, or a mistake was found.
+std::optional<size_t> AddOwnImage(const Located<ImageSettings>& said,
+                                  const std::filesystem::path& folder, Plan& plan,
+                                  Problems& problems) {
+  using From = ImageSettings::From;
+  ImagePlan image;
+  if (said.value.from == From::kRegistry) return std::nullopt;
+  image.name = said.value.from == From::kArchive ? said.value.name : said.value.text;
+  if (said.value.from == From::kArchive) {
+    const auto archive = FindFile({said.value.text, said.where}, folder, problems);
+    if (!archive) return std::nullopt;
+    image.archive = *archive;
+  }
+  const auto is_same = [&](const ImagePlan& other) {
+    return other.archive == image.archive && other.name == image.name;
+  };
+  const auto same = std::ranges::find_if(plan.images, is_same);
+  const auto at = static_cast<size_t>(same - plan.images.begin());
+  if (same == plan.images.end()) plan.images.push_back(std::move(image));
+  return at;
 }
 
 // "{data:set}/train" as the host fills it in. Nothing writes into data.
@@ -40,7 +63,7 @@ void NameData(std::vector<protocol::Mount>& mounts, const Where& where,
 protocol::ContainerDescription ContainerOf(const ClusterFile& file, const Role& role,
                                            const std::string& shared, Placeholders& placeholders) {
   protocol::ContainerDescription container;
-  container.image = ImageOf(file, role)->value;
+  container.image = ImageOf(file, role)->value.text;
   if (const auto engine = Said(file, role, &ContainerSettings::engine)) {
     container.engine = engine->value;
   }
@@ -90,23 +113,38 @@ void CheckImageIsSaid(const ClusterFile& file, Problems& problems) {
 
 }  // namespace
 
-void SetContainers(const ClusterFile& file, const Placement& placement, Plan& plan,
-                   Problems& problems) {
+void SetContainers(const ClusterFile& file, const std::filesystem::path& folder,
+                   const Placement& placement, Plan& plan, Problems& problems) {
   CheckImageIsSaid(file, problems);
   Placeholders placeholders(plan, placement.complete, problems);
   for (const Role& role : placement.roles) {
-    if (!ImageOf(file, role)) continue;
+    const auto image = ImageOf(file, role);
+    if (!image) continue;
     CheckRole(file, role, problems);
+    const auto own = AddOwnImage(*image, folder, plan, problems);
     const auto container = ContainerOf(file, role, plan.shared, placeholders);
     for (TaskOnHost& task : plan.tasks) {
-      if (task.id.type == role.type) task.container = container;
+      if (task.id.type != role.type) continue;
+      task.container = container;
+      task.own_image = own;
     }
   }
 }
 
-std::string ImageText(const protocol::ContainerDescription& container) {
-  return fmt::format("{} ({})", container.image,
-                     protocol::Json(container.engine).get<std::string>());
+std::string SourceText(const ImagePlan& image) {
+  const std::string file = image.archive.filename().string();
+  if (image.archive.empty())
+    return fmt::format("{} of this machine's {}", image.name, image.engine);
+  return image.name.empty() ? file : fmt::format("{} of {}", image.name, file);
+}
+
+std::string ImageText(const Plan& plan, const TaskOnHost& task) {
+  const auto& container = *task.container;
+  const auto engine = protocol::Json(container.engine).get<std::string>();
+  if (!task.own_image) return fmt::format("{} ({})", container.image, engine);
+  const ImagePlan& image = plan.images[*task.own_image];
+  return fmt::format("{} ({}), sent from here as {}, sha256:{}", SourceText(image), engine,
+                     container.image, image.key);
 }
 
 }  // namespace tfdist::cli

@@ -97,6 +97,15 @@ TEST_F(Containers, WhatWouldNotReachTheTaskIsAMistake) {
 TEST_F(Containers, MistakesNameWhatIsExpected) {
   EXPECT_THAT(Messages(FileOf("image = \"-v /:/host\"")),
               ElementsAre(HasSubstr("no name of an image")));
+  for (const char* image : {"{}", "{ archive = \"a.tar\", local = \"b\" }", "{ name = \"a\" }",
+                            "{ local = \"a\", name = \"b\" }"}) {
+    EXPECT_THAT(Messages(FileOf(std::string("image = ") + image)),
+                ElementsAre(HasSubstr("expected an archive of this machine")));
+  }
+  EXPECT_THAT(Messages(FileOf("image = { archive = \"absent.tar\" }")),
+              ElementsAre(HasSubstr("there is no file")));
+  EXPECT_THAT(Messages(FileOf("image = { local = \"a b\" }")),
+              ElementsAre(HasSubstr("no name of an image")));
   EXPECT_THAT(Messages(FileOf("image = \"a\"\nengine = \"apptainer\"")),
               ElementsAre(HasSubstr("\"auto\", \"docker\" or \"podman\"")));
   for (const char* mount : {"/data", "data:/data", "/data:data", "/data:/data:rx", "/a,b:/c"}) {

@@ -254,7 +254,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan, problems);
   PlanData(file, folder, placement, plan, problems);
-  SetContainers(file, placement, plan, problems);
+  SetContainers(file, folder, placement, plan, problems);
   PlanSetUp(file, placement, plan, problems);
   SetCommands(file, placement, plan, problems);
   SetHostEnv(file, placement, plan, problems);

@@ -56,6 +56,7 @@ struct TaskOnHost {
   std::optional<protocol::GpuShare> gpu_share;  // instead of `gpus`: decided on the host
   std::vector<protocol::Text> argv;
   std::optional<protocol::ContainerDescription> container;  // else it runs on the host itself
+  std::optional<size_t> own_image;                          // which of Plan::images that is
   protocol::Text cwd;                                       // as protocol::TaskDescription's
   protocol::Text conda;                                     // the same
   // CUDA_VISIBLE_DEVICES and the user's; in order, without doubles. DescribeTask puts TF_CONFIG in
@@ -79,6 +80,19 @@ struct DataPlan {
   std::string name;
   protocol::Text path;           // of the hosts, absolute; empty: it is sent
   std::filesystem::path source;  // of this machine, absolute, where it is sent
+};
+
+// An image of this machine's, which hosts are sent.
+struct ImagePlan {
+  std::filesystem::path archive;  // absolute; empty: a container engine of this machine has it
+  std::string name;               // there; of an archive's only image: empty
+  // What follows is known once somebody has looked (cli/image/find_images.h).
+  std::string engine;               // "docker", of this machine
+  std::string key;                  // by its content: 64 hexadecimal digits
+  std::string reference;            // by which the hosts' engines know it
+  std::string architecture;         // "amd64"
+  std::vector<std::string> layers;  // as protocol::WantedImage's
+  uint64_t size_bytes = 0;
 };
 
 struct SshOptions {
@@ -116,6 +130,7 @@ struct Plan {
   std::optional<std::filesystem::path> workdir;  // absolute
   std::optional<SetUpPlan> set_up;
   std::vector<DataPlan> data;       // in the order of their names
+  std::vector<ImagePlan> images;    // of this machine; each once
   bool needs_runtime = false;       // some argv or env holds {runtime}
   bool needs_cuda_runtime = false;  // the same of its CUDA twin (runtime_choice.h)
   std::string shared;               // absolute path on the hosts, or empty

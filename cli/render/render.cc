@@ -161,7 +161,7 @@ std::string ImageLines(const Plan& plan) {
   std::vector<std::pair<std::string, std::vector<std::string>>> images;
   for (const TaskOnHost& task : plan.tasks) {
     if (!task.container) continue;
-    const std::string image = ImageText(*task.container);
+    const std::string image = ImageText(plan, task);
     auto known = std::ranges::find(images, image, &decltype(images)::value_type::first);
     if (known == images.end()) known = images.insert(images.end(), {image, {}});
     known->second.push_back(ToString(task.id));

@@ -8,12 +8,16 @@ The image holds busybox and the libraries that it and tfdist's runtime need: not
 """
 
 import contextlib
+import hashlib
+import io
+import json
 import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import unittest
 
@@ -114,7 +118,7 @@ def bring_image(hosts, with_docker=True, with_podman=True):
         make_tree(tree)
         subprocess.run(["tar", "--directory", tree, "--create", "--file", archive, "."], check=True)
         first = hosts[0]
-        saved = _handed_over(first, archive, "base.tar")
+        saved = handed_over(first, archive, "base.tar")
         if with_docker:
             docker(first, "import", saved, IMAGE)
             docker(first, "save", "--output", "/tmp/image.tar", IMAGE)
@@ -124,14 +128,47 @@ def bring_image(hosts, with_docker=True, with_podman=True):
         image = first.folder / "tmp/image.tar"
         image.chmod(0o644)
         for host in hosts:
-            path = "/tmp/image.tar" if host is first else _handed_over(host, image, "image.tar")
+            path = "/tmp/image.tar" if host is first else handed_over(host, image, "image.tar")
             if with_docker and host is not first:
                 docker(host, "load", "--quiet", "--input", path)
             if with_podman:
                 podman(host, "load", "--quiet", "--input", path)
 
 
-def _handed_over(host, file, name):
+def layer(files=None, tree=None):
+    """A layer's bytes: {name: bytes}, or what is below the folder `tree`."""
+    output = io.BytesIO()
+    with tarfile.open(fileobj=output, mode="w") as tar:
+        if tree:
+            tar.add(tree, ".")
+        for name, content in (files or {}).items():
+            _add(tar, name, content)
+    return output.getvalue()
+
+
+def write_archive(path, layers, name="train:3", architecture="amd64", mode="w"):
+    """As `docker save` writes it. Returns the image's id."""
+    hashes = [hashlib.sha256(one).hexdigest() for one in layers]
+    config = json.dumps({"architecture": architecture, "os": "linux", "config": {"Env": ["PATH=/bin"]},
+                         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{one}" for one in hashes]}}).encode()
+    image = hashlib.sha256(config).hexdigest()
+    with tarfile.open(path, mode) as tar:
+        _add(tar, f"{image}.json", config)
+        for one, content in zip(hashes, layers):
+            _add(tar, f"{one}/layer.tar", content)
+        _add(tar, "manifest.json", json.dumps([{"Config": f"{image}.json", "RepoTags": [name],
+                                                "Layers": [f"{one}/layer.tar" for one in hashes]}]).encode())
+    return image
+
+
+def _add(tar, name, content):
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))
+
+
+def handed_over(host, file, name):
+    """Where the host has a copy of it."""
     copy = host.folder / "tmp" / name
     shutil.copy(file, copy)
     copy.chmod(0o644)
