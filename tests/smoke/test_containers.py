@@ -7,6 +7,7 @@ import signal
 import tempfile
 import unittest
 
+from tests.chaos.links import Link
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters, engines, processes
@@ -193,6 +194,29 @@ class OfAnEngine:
         self.user.run("clean", "--yes", "cluster.toml").expect(0)
         self.assertEqual(engines.ask(hosts[0], self.engine, "ps", "--format", "{{.Names}}").split(), ["mine"])
 
+    def test_down_force_ends_it_at_once(self):
+        """A task that would take its time."""
+        self.start(shell("trap 'sleep 7778' TERM; echo on; while true; do sleep 7777; done"), task_extra='grace = "1h"\n')
+        self.down("--force", "job")
+        self.assert_nothing_left()
+
+    def test_ctrl_c_gives_it_its_grace_and_a_second_one_none(self):
+        for grace, ended in (("10s", (3, 0)), ("1h", (0, 9))):
+            with self.subTest(grace=grace):
+                task = WAITS if grace == "10s" else shell("trap '' TERM; echo on; while true; do sleep 7777; done")
+                self.user.env["NO_COLOR"] = "1"
+                up = self.user.start_on_terminal("up", self.write(task, task_extra=f'grace = "{grace}"\n'))
+                up.wait_for_text("| on")
+                up.ctrl_c()
+                if grace == "1h":
+                    up.wait_for_text("Ctrl-C again")
+                    up.ctrl_c()
+                self.assertEqual(up.wait(), 130, up.text)
+                self.assertEqual("| told" in up.text, grace == "10s", up.text)
+                [task] = self.user.status("job")["tasks"]
+                self.assertEqual((task["exit"]["code"], task["exit"]["signal"]), ended, task)
+                self.assert_nothing_left()
+
     def test_a_time_limit_ends_a_command_in_a_container(self):
         """Also what has left its session, and its environment; the latter is named at least."""
         self.start()
@@ -366,6 +390,76 @@ class Refused(unittest.TestCase):
             self.assertIn("no container engine answers (docker: ", up.err)
             self.assertIn("permission denied", up.err)
             self.assertIn("try: put the account into the group docker there", up.err)
+
+
+class LostHost(unittest.TestCase):
+    """The second of three hosts is cut off for a while; the third one is a spare, or none of the job's."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = Hosts(3, own_network=True)
+        cls.hosts.start()
+        cls.addClassCleanup(cls.hosts.stop)
+        for host in cls.hosts:
+            engines.prepare(host)
+            engines.start_docker(host)
+        engines.bring_image(cls.hosts)
+
+    def start(self, engine, command, orphan_timeout="5m", with_spare=False):
+        """Until the job knows that the host is lost."""
+        self.user = Tfdist("lost")
+        self.addCleanup(self.user.close)
+        self.link = Link(self.hosts[1])
+        self.addCleanup(self.user.run, "down", "--force", "job")
+        self.addCleanup(self.link.heal)
+        rules = f'[restart]\nhost_lost = "5s"\norphan_timeout = "{orphan_timeout}"\n'
+        text = clusters.over_ssh("job", command, self.hosts[:2], layout="mirrored", extra=rules, ssh_config=self.hosts.ssh_config,
+                                 task_extra=f'image = "{engines.IMAGE}"\nengine = "{engine}"\ngrace = "1s"\n')
+        if with_spare:
+            spare = f'{{ address = "{self.hosts[2].address}", ssh = "{self.hosts[2].name}", spare = true }}'
+            text = text.replace("hosts = [", f"hosts = [{spare}, ", 1)
+        self.user.run("up", "-d", self.user.write("cluster.toml", text)).expect(0)
+        self.user.wait_until_tasks_run("job")
+        wait_for(lambda: len(self.containers(1)) == 1, "the container on the second host")
+        self.link.cut()
+        wait_for(lambda: ": lost: " in self.user.run("events", "job").out, "the loss of the host")
+
+    def containers(self, number):
+        return engines.containers(self.hosts[number])
+
+    def down(self):
+        self.assertRegex(self.user.run("down", "job").expect(0).err, r"nothing is left on (\d) of \1 hosts")
+        self.assertEqual([self.containers(number) for number in range(3)], [[], [], []])
+
+    def test_that_is_back_goes_on_with_its_container_and_its_output_is_whole(self):
+        lines = 150
+        for engine in ("docker", "podman"):
+            with self.subTest(engine=engine):
+                self.start(engine, shell(f"i=0; while [ $i -lt {lines} ]; do echo $i; i=$((i+1)); sleep 0.1; done"))
+                self.link.heal()
+                self.user.run("wait", "job").expect(0)
+                for task in ("worker:0", "worker:1"):
+                    self.assertEqual(self.user.run_bytes("logs", "--raw", "job", task), b"".join(b"%d\n" % i for i in range(lines)))
+                self.down()
+
+    def test_that_is_back_after_a_spare_host_took_its_place_ends_its_container(self):
+        for engine in ("docker", "podman"):
+            with self.subTest(engine=engine):
+                self.start(engine, WAITS, with_spare=True)
+                wait_for(lambda: len(self.containers(2)) == 1, "the container on the spare host")
+                self.assertEqual(len(self.containers(1)), 1)
+                self.link.heal()
+                wait_for(lambda: self.containers(1) == [], "the end of the old container")
+                self.assertEqual(len(self.containers(2)), 1)
+                self.down()
+
+    def test_that_stays_away_ends_its_container_by_itself(self):
+        for engine in ("docker", "podman"):
+            with self.subTest(engine=engine):
+                self.start(engine, WAITS, orphan_timeout="10s")
+                wait_for(lambda: self.containers(1) == [], "the end of the lost host's container")
+                self.link.heal()
+                self.down()
 
 
 class DeadEngine(unittest.TestCase):
