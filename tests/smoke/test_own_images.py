@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -12,6 +13,7 @@ from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters, engines
 from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
 
 NO_RESTARTS = '[restart]\nworker = "never"\n'
 BASE_MB = 9  # more than 8 MiB go from host to host
@@ -143,6 +145,24 @@ class OfAnEngine:
                 self.assert_says(up, "one", count=2)
                 if name != "oci.tar":  # podman writes another configuration into that
                     self.assertEqual(self.id_of(hosts[1], self.reference(image)), image)
+
+    def test_ctrl_c_ends_the_engines_client_that_loads_it(self):
+        """The client is stopped, so that it takes its time. What has come stays for the next `up`."""
+        self.archive()
+        up = self.user.start("up", "--timeline", self.write('archive = "train.tar"', count=1))
+
+        def loading():
+            return [process.pid for process in hosts[0].processes() if process.argv[:2] == [self.engine, "load"]]
+
+        for pid in wait_for(loading, "the engine's client"):
+            os.kill(pid, signal.SIGSTOP)
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(60), 130)
+        self.assertIn("tfdist: nothing was started\n", up.err.read_text())
+        wait_for(lambda: engines.processes(hosts[0]) == [], lambda: f"end of {engines.processes(hosts[0])}")
+        again = self.up(count=1)
+        self.assert_says(again, "one", count=1)
+        self.assertIn("files: nothing was sent\n", again.err)
 
     # --- what keeps it from starting ---
 
