@@ -120,6 +120,7 @@ void to_json(Json& json, const Hello& value) {
           {"serving", value.serving},  {"agent_sha256", value.agent_sha256},
           {"base", Bytes{value.base}}, {"job", value.job},
           {"slot", value.slot},        {"public_key", value.public_key}};
+  if (!value.machine.empty()) json["machine"] = value.machine;
   Put(json, "damage", value.damage);
   Put(json, "orphaned", value.orphaned);
   Put(json, "killed", value.killed);
@@ -134,6 +135,7 @@ void from_json(const Json& json, Hello& value) {
   json.at("job").get_to(value.job);
   json.at("slot").get_to(value.slot);
   json.at("public_key").get_to(value.public_key);
+  value.machine = json.value("machine", "");
   Get(json, "damage", value.damage);
   Get(json, "orphaned", value.orphaned);
   Get(json, "killed", value.killed);

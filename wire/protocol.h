@@ -111,6 +111,7 @@ struct Hello {
   std::string job;   // empty while `start`
   int slot = -1;
   std::string public_key;  // CURVE, Z85; of this agent
+  std::string machine;     // equal where slots share ports; empty: not known
   // Which files of the slot's folder are damaged, and why; nothing depends on them any more.
   std::optional<std::string> damage;
   // Why this slot's agent ended the tasks by itself: its coordinator was not heard any more.

@@ -22,6 +22,7 @@
 #include "agent/data/data_paths.h"
 #include "agent/setup/set_up_step.h"
 #include "agent/slot/slot_folder.h"
+#include "agent/slot/this_machine.h"
 #include "agent/tasks/command_search.h"
 #include "agent/tasks/container_preflight.h"
 #include "agent/tasks/gpu_check.h"
@@ -41,22 +42,12 @@ using protocol::Survey;
 using protocol::TaskDescription;
 using protocol::Trouble;
 
-constexpr size_t kMostBootIdBytes = 100;
 // A resolver that does not know a name may take seconds for each.
 constexpr size_t kResolversAtATime = 8;
 constexpr int kThreadsOfAnAgent = 6;  // as start/create_slot.cc has it
 constexpr size_t kCheckStackBytes = 64 << 10;
 constexpr std::array<std::string_view, 4> kPythonSettings = {"PATH", "PYTHONPATH", "PYTHONHOME",
                                                              "LD_LIBRARY_PATH"};
-
-// Containers and test hosts share a kernel; what counts is whether they share ports.
-std::string FindMachine() {
-  const auto boot = ReadFileIfExists("/proc/sys/kernel/random/boot_id", kMostBootIdBytes);
-  std::error_code error;
-  const auto network = fs::read_symlink("/proc/self/ns/net", error);
-  if (!boot || error) return {};
-  return fmt::format("{} {}", boot->substr(0, boot->find('\n')), network.string());
-}
 
 std::optional<Trouble> FindHiddenProcesses() {
   const std::string hidden_by = ProcessesHiddenBy();
@@ -231,7 +222,7 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
     python = std::async(std::launch::async, [&] { return FindPython(survey, folder, deadline); });
   }
   facts.set_up_made = set_up_made;
-  facts.machine = FindMachine();
+  facts.machine = MachineOfPorts();
   LookAtDisk(base, facts);
   facts.kept_bytes = KeptBytes(base / layout::kFiles);
   if (auto read_only = FindReadOnly(base)) facts.files.push_back(*std::move(read_only));

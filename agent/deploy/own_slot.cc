@@ -55,6 +55,7 @@ protocol::Hello MakeHello(const OwnSlot& slot) {
   hello.job = slot.info.job;
   hello.slot = slot.info.slot;
   hello.public_key = slot.keys.public_key;
+  hello.machine = MachineOfPorts();
   if (!slot.info.damage.empty()) hello.damage = slot.info.damage;
   return hello;
 }

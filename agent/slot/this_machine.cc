@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostBytes = 256;
+constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
 // Its first line; empty where it cannot be read.
 std::string LineOf(const char* path) {
@@ -54,8 +55,15 @@ Machine ThisMachine() {
   const std::string id = LineOf("/etc/machine-id");
   if (!id.empty() && uname(&names) == 0) machine.id = std::string(names.nodename) + ' ' + id;
   machine.cards = AddressesOfCards();
-  machine.boot = LineOf("/proc/sys/kernel/random/boot_id");
+  machine.boot = LineOf(kBootId);
   return machine;
+}
+
+std::string MachineOfPorts() {
+  std::error_code error;
+  const auto network = fs::read_symlink("/proc/self/ns/net", error);
+  const std::string boot = LineOf(kBootId);
+  return error || boot.empty() ? "" : boot + ' ' + network.string();
 }
 
 std::chrono::seconds Uptime() {

@@ -16,6 +16,9 @@ struct Machine {
 // Of this one. A container has the boot of the machine that it runs on.
 Machine ThisMachine();
 
+// Equal for all that share ports, and for nobody else: containers and test hosts share a kernel only. Empty: not known.
+std::string MachineOfPorts();
+
 // Since its boot.
 std::chrono::seconds Uptime();
 

@@ -15,6 +15,7 @@
 #include "cli/check/reach_findings.h"
 #include "cli/cluster_file/host_address.h"
 #include "cli/deploy/host_addresses.h"
+#include "cli/deploy/machines.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/plan/tensorflow_server.h"
@@ -259,46 +260,31 @@ class Findings {
   }
 
   void LookAtMachines() {
-    std::map<std::string, std::vector<size_t>> machines;
-    for (size_t slot = 0; slot < reports_.size(); ++slot) {
-      const auto& facts = reports_[slot].facts;
-      if (facts && !facts->machine.empty()) machines[facts->machine].push_back(slot);
-    }
-    for (const auto& [machine, slots] : machines) LookAtMachine(slots);
+    std::vector<std::string> told;
+    for (const HostReport& report : reports_)
+      told.push_back(report.facts ? report.facts->machine : "");
+    for (const SlotsOfMachine& machine : GroupByMachine(plan_, told, answers_))
+      LookAtMachine(machine);
   }
 
-  void LookAtMachine(const std::vector<size_t>& slots) {
-    std::set<std::string> planned;
-    std::vector<std::string> names;
+  void LookAtMachine(const SlotsOfMachine& machine) {
+    if (machine.names.size() > 1) {
+      NameWarning shared = SharedBy(plan_, machine);
+      return Add(machine.shared_ports.empty() ? Severity::kWarning : Severity::kError, "machines",
+                 std::move(shared.text), std::move(shared.remedy));
+    }
     std::set<int> shared;
-    for (const size_t slot : slots) {
-      if (planned.insert(PlannedMachine(slot)).second) names.push_back(plan_.hosts[slot].name);
-      for (const PortFact& port : reports_[slot].facts->ports) {
+    for (const int slot : machine.slots) {
+      const auto& facts = reports_[static_cast<size_t>(slot)].facts;
+      for (const PortFact& port : facts ? facts->ports : std::vector<PortFact>()) {
         if (port.trouble && port.held_by >= 0) shared.insert(port.port);
       }
     }
-    const std::string several = ListOf(names);
-    const std::string ports =
-        fmt::format("port{} {}", shared.size() > 1 ? "s" : "", fmt::join(shared, ", "));
-    if (planned.size() > 1 && !shared.empty()) {
-      Add(Severity::kError, "machines",
-          fmt::format("{} are one machine, and more than one task is to listen on {}", several,
-                      ports),
-          Remedy(slots));
-    } else if (planned.size() > 1) {
-      Add(Severity::kWarning, "machines", fmt::format("{} are one machine", several),
-          Remedy(slots));
-    } else if (!shared.empty()) {
-      AddError(slots[0], "ports", fmt::format("more than one task is to listen on {}", ports),
-               "give each task a port of its own with `ports`");
-    }
-  }
-
-  [[nodiscard]] std::string Remedy(const std::vector<size_t>& slots) const {
-    return fmt::format(
-        "list it once; to count it as {} hosts, write {{ address = \"{}\", "
-        "slots = {} }}",
-        slots.size(), plan_.hosts[slots[0]].address, slots.size());
+    if (shared.empty()) return;
+    AddError(static_cast<size_t>(machine.slots[0]), "ports",
+             fmt::format("more than one task is to listen on port{} {}",
+                         shared.size() > 1 ? "s" : "", fmt::join(shared, ", ")),
+             "give each task a port of its own with `ports`");
   }
 
   // The plan refuses loopback beside other addresses; several machines may all be called so.
@@ -317,16 +303,12 @@ class Findings {
   }
 
   void LookAtNames() {
-    std::vector<std::optional<protocol::ResolvedNames>> answers;
-    for (const HostReport& report : reports_) {
-      answers.push_back(report.facts ? std::optional(report.facts->names) : std::nullopt);
-    }
     for (size_t slot = 0; slot < addresses_.size(); ++slot) {
       const auto& trouble = addresses_[slot].trouble;
       if (trouble && (slot == 0 || plan_.hosts[slot].name != plan_.hosts[slot - 1].name))
         AddError(slot, "names", trouble->why, trouble->remedy);
     }
-    for (NameWarning& warning : WarningsOf(plan_, addresses_, answers)) {
+    for (NameWarning& warning : WarningsOf(plan_, addresses_, answers_)) {
       Add(warning.unresolved ? Severity::kError : Severity::kWarning, "names",
           std::move(warning.text), std::move(warning.remedy));
     }
@@ -460,7 +442,8 @@ class Findings {
   const std::vector<HostReport>& reports_;
   const bool runs_already_;
   const WorkSize work_;
-  const std::vector<HostAddress> addresses_ = AddressesOf(plan_, reports_);
+  const std::vector<std::optional<protocol::ResolvedNames>> answers_ = NamesThere(reports_);
+  const std::vector<HostAddress> addresses_ = ChooseAddresses(plan_, answers_);
   std::vector<Finding> findings_;
 };
 

@@ -150,7 +150,9 @@ TEST_F(FindingsTest, ANameThatIsNotResolvedIsToldByTheNamesAlone) {
 
 TEST_F(FindingsTest, TwoNamesForOneMachineAreAnErrorWhereTheyShareAPort) {
   reports_[3].facts->machine = "h1";
+  plan_.tasks[3].port = 2223;
   EXPECT_THAT(Found(), ElementsAre("warning machines : h1, h4 are one machine"));
+  plan_.tasks[3].more_ports["board"] = 2222;
   reports_[3].facts->ports[0].trouble = Trouble{"in use", "end it"};
   reports_[3].facts->ports[0].held_by = 0;
   EXPECT_THAT(Found(), ElementsAre("error machines : h1, h4 are one machine, and more than one "

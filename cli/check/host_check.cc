@@ -93,8 +93,9 @@ class Checkup {
     Attached agent;
     Try(slot, [&] { Survey(slot, agent); });
     Pass(surveyed_, agent);
-    std::call_once(choice_,
-                   [&] { addressed_ = WithAddresses(plan_, AddressesOf(plan_, reports_)); });
+    std::call_once(choice_, [&] {
+      addressed_ = WithAddresses(plan_, ChooseAddresses(plan_, NamesThere(reports_)));
+    });
     if (!reports_[slot].failure && !one_machine_) Try(slot, [&] { Hold(slot, *agent.link); });
     Pass(holding_, agent);
     if (!reports_[slot].failure) Try(slot, [&] { Dial(slot, *agent.link); });
@@ -271,12 +272,13 @@ class Checkup {
 
 std::vector<HostReport> AskHosts(const Plan& plan) { return Checkup(plan).Run(); }
 
-std::vector<HostAddress> AddressesOf(const Plan& plan, const std::vector<HostReport>& reports) {
+std::vector<std::optional<protocol::ResolvedNames>> NamesThere(
+    const std::vector<HostReport>& reports) {
   std::vector<std::optional<protocol::ResolvedNames>> names;
   for (const HostReport& report : reports) {
     names.push_back(report.facts ? std::optional(report.facts->names) : std::nullopt);
   }
-  return ChooseAddresses(plan, names);
+  return names;
 }
 
 }  // namespace tfdist::cli

@@ -41,7 +41,8 @@ struct HostReport {
 // little more for each further one; an upload of the agent comes on top.
 std::vector<HostReport> AskHosts(const Plan& plan);
 
-// By which addresses the hosts have each other, as far as they have answered.
-std::vector<HostAddress> AddressesOf(const Plan& plan, const std::vector<HostReport>& reports);
+// What names mean on each host, as far as they have answered.
+std::vector<std::optional<protocol::ResolvedNames>> NamesThere(
+    const std::vector<HostReport>& reports);
 
 }  // namespace tfdist::cli

@@ -358,7 +358,8 @@ int CheckCommand(const CheckArguments& arguments) {
     PrintCheckAsJson(plan, running, reports, findings);
   } else {
     PrintTable(plan, reports);
-    if (const auto text = AddressesText(plan.hosts, AddressesOf(plan, reports)); !text.empty())
+    if (const auto text = AddressesText(plan.hosts, ChooseAddresses(plan, NamesThere(reports)));
+        !text.empty())
       Print("{}\n", text);
     PrintSetUp(plan, reports);
     PrintImages(plan, reports);

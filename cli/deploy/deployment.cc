@@ -80,8 +80,8 @@ milliseconds LimitFor(const protocol::HostDescription& description) {
          milliseconds(bytes / kBytesPerMillisecond);
 }
 
-// Those of its machine, itself among them.
-std::vector<int> SlotsBeside(const std::vector<HostPlan>& hosts, int slot) {
+// Those of its name, itself among them.
+std::vector<int> SlotsOfName(const std::vector<HostPlan>& hosts, int slot) {
   std::vector<int> slots;
   for (size_t at = 0; at < hosts.size(); ++at) {
     if (hosts[at].name == hosts[static_cast<size_t>(slot)].name) {
@@ -269,6 +269,11 @@ Deployment::Outcome Deployment::TakeOutcome() {
   }
   outcome.addresses = AddressesText(plan_.hosts, addresses_);
   if (!addresses_.empty()) outcome.warnings = WarningsOf(plan_, addresses_, NamesThere());
+  for (const SlotsOfMachine& machine : machines_) {
+    const bool is_an_error = plan_.needs_ports && !machine.shared_ports.empty();
+    if (machine.names.size() > 1 && !is_an_error)
+      outcome.warnings.push_back(SharedBy(plan_, machine));
+  }
   AddTroubles(outcome.warnings);
   AddFilesFromHere(outcome.warnings);
   for (const auto& host : hosts_) {
@@ -345,6 +350,7 @@ void Deployment::BringUp(int slot) {
                      Pass(listening_, slot, "listen",
                           [&] {
                             TakeAddress(slot);
+                            CheckPorts(slot);
                             CheckRoom(slot);
                             if (first) OpenToPeers(host);
                           }) &&
@@ -692,7 +698,7 @@ std::vector<protocol::WantedImage> Deployment::ImagesFor(int slot) const {
 // All slots of a machine read the same: the first one brings it.
 void Deployment::AskWhatIsLacking(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
-  const std::vector<int> beside = SlotsBeside(plan_.hosts, slot);
+  const std::vector<int> beside = SlotsOfName(plan_.hosts, slot);
   if (AllParts().empty() || beside.front() != slot) return;
   std::set<std::string> keys;
   for (const int other : beside) {
@@ -762,7 +768,7 @@ void Deployment::OfferData(int slot) {
 bool Deployment::UnpackData(int slot) {
   if (AllParts().empty()) return true;
   Host& host = *hosts_[static_cast<size_t>(slot)];
-  const Host& first = *hosts_[static_cast<size_t>(SlotsBeside(plan_.hosts, slot).front())];
+  const Host& first = *hosts_[static_cast<size_t>(SlotsOfName(plan_.hosts, slot).front())];
   if (&first != &host) return AwaitData(first, host);
   if (!host.lacks.empty()) HaveUnpacked(host);
   host.has_data = true;
@@ -884,7 +890,8 @@ FilesSent Deployment::Sent() const {
 void Deployment::AskForNames(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const auto names = NamesToAsk(plan_.hosts, slot);
-  if (names.empty() && !has_aliases_) return;
+  const bool is_needed = !names.empty() || has_aliases_;
+  if (!is_needed || SlotsOfName(plan_.hosts, slot).front() != slot) return;
   host.steps.Begin("names");
   Json answer = Ask(host, type::kResolve, {{"names", names}}, kNamesLimit);
   host.names =
@@ -897,8 +904,16 @@ std::vector<std::optional<protocol::ResolvedNames>> Deployment::NamesThere() con
   return names;
 }
 
+void Deployment::CompareHosts() {
+  const auto names = NamesThere();
+  std::vector<std::string> told;
+  for (const auto& host : hosts_) told.push_back(host->attached.hello.machine);
+  addresses_ = ChooseAddresses(plan_, names);
+  machines_ = GroupByMachine(plan_, told, names);
+}
+
 void Deployment::TakeAddress(int slot) {
-  std::call_once(choice_, [&] { addresses_ = ChooseAddresses(plan_, NamesThere()); });
+  std::call_once(choice_, [&] { CompareHosts(); });
   if (const auto& trouble = addresses_[static_cast<size_t>(slot)].trouble) {
     throw Error(Phase::kResolve, trouble->why, trouble->remedy);
   }
@@ -930,12 +945,24 @@ void Deployment::UnmarkShared(Host& host) {
   }
 }
 
+const SlotsOfMachine& Deployment::SlotsBeside(int slot) const {
+  return *std::ranges::find_if(machines_, [slot](const SlotsOfMachine& machine) {
+    return std::ranges::find(machine.slots, slot) != machine.slots.end();
+  });
+}
+
+void Deployment::CheckPorts(int slot) const {
+  const SlotsOfMachine& machine = SlotsBeside(slot);
+  if (!plan_.needs_ports || machine.shared_ports.empty() || machine.slots.back() != slot) return;
+  const NameWarning shared = SharedBy(plan_, machine);
+  throw Error(Phase::kPorts, shared.text, shared.remedy);
+}
+
 // The first slot of a machine that has several asks for all of them, once their agents are there. Slot 0 has connections of
 // all others, too.
 void Deployment::CheckRoom(int slot) {
-  if (plan_.hosts[static_cast<size_t>(slot)].slots == 1 && slot != 0) return;
-  const std::vector<int> slots = SlotsBeside(plan_.hosts, slot);
-  if (slots.front() != slot || plan_.hosts.size() == 1) return;
+  const std::vector<int>& slots = SlotsBeside(slot).slots;
+  if ((slots.size() == 1 && slot != 0) || slots.front() != slot || plan_.hosts.size() == 1) return;
   protocol::Room room{.threads = 0, .descriptors = protocol::kDescriptorsOfAnAgent};
   if (slot == 0) {
     room.descriptors += protocol::kDescriptorsOfAMember * static_cast<int>(plan_.hosts.size() - 1);

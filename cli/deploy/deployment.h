@@ -27,6 +27,7 @@
 #include "cli/deploy/gate.h"
 #include "cli/deploy/host_addresses.h"
 #include "cli/deploy/image_parts.h"
+#include "cli/deploy/machines.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/packed_file.h"
 #include "cli/deploy/set_up_output.h"
@@ -189,12 +190,17 @@ class Deployment {
   void AwaitPorts(Host& host, std::string why);
   void AskForNames(int slot);
   [[nodiscard]] std::vector<std::optional<protocol::ResolvedNames>> NamesThere() const;
-  // Once all hosts have said what names mean there. Throws Error where the others cannot reach this one.
+  // Once all hosts have said what names mean there, and which machine they are.
+  void CompareHosts();
+  // Throws Error where the others cannot reach this one.
   void TakeAddress(int slot);
   [[nodiscard]] protocol::Json SharedBody() const;
   void MarkShared(Host& host);
   void FindMark(Host& host);
   void UnmarkShared(Host& host);
+  // What a machine must have for all of its slots together: ports, and room.
+  [[nodiscard]] const SlotsOfMachine& SlotsBeside(int slot) const;
+  void CheckPorts(int slot) const;
   void CheckRoom(int slot);
   void OpenToPeers(Host& host);
   void DialCoordinator(Host& host);
@@ -230,8 +236,10 @@ class Deployment {
   const std::string rehearsed_for_;
   std::vector<std::unique_ptr<Host>> hosts_;  // index = slot
   std::once_flag choice_;
-  std::vector<HostAddress> addresses_;  // index = slot; as `choice_` has made them
-  Gate named_;                          // only where a host has an alias
+  // As `choice_` has made them.
+  std::vector<HostAddress> addresses_;  // index = slot
+  std::vector<SlotsOfMachine> machines_;
+  Gate named_;  // only where a host has an alias
   Gate prepared_;
   Gate listening_;
   Gate connected_;

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "cli/cluster_file/host_address.h"
 #include "cli/deploy/resolved_addresses.h"
@@ -23,7 +25,18 @@ const HostPlan& HostAt(const Plan& plan, size_t slot) { return plan.hosts[slot];
 
 class Names {
  public:
-  Names(const Plan& plan, const Answers& answers) : plan_(plan), answers_(answers) {}
+  Names(const Plan& plan, const Answers& answers) : plan_(plan), answers_(answers) {
+    for (size_t asker = 0; asker < answers.size(); ++asker) {
+      if (!answers[asker]) continue;
+      for (const auto& answer : answers[asker]->names) {
+        views_[answer.name].emplace_back(asker, Checked(answer.addresses));
+      }
+    }
+    for (const TaskOnHost& task : plan.tasks) {
+      if (plan.needs_ports && task.port != 0) to_be_reached_.insert(static_cast<size_t>(task.slot));
+    }
+    to_be_reached_.insert(0);  // by the agents
+  }
 
   [[nodiscard]] HostAddress Choose(size_t slot) const {
     const HostPlan& host = HostAt(plan_, slot);
@@ -38,11 +51,13 @@ class Names {
         if (worth == Worth::kAnotherMachine) chosen.warning = WarningOf(slot);
       }
     }
-    if (worth == Worth::kNothing && IsToBeReached(slot)) chosen.trouble = TroubleOf(slot);
+    if (worth == Worth::kNothing && to_be_reached_.contains(slot)) chosen.trouble = TroubleOf(slot);
     return chosen;
   }
 
  private:
+  using Views = std::vector<std::pair<size_t, Addresses>>;  // by the slot that was asked
+
   [[nodiscard]] Addresses OwnOf(size_t slot) const {
     return answers_[slot] ? WithoutLoopback(Checked(answers_[slot]->own)) : Addresses();
   }
@@ -57,12 +72,8 @@ class Names {
     size_t others_that_know = 0;
     bool all_know = true;
     bool is_another = false;
-    for (size_t asker = 0; asker < answers_.size(); ++asker) {
-      if (!answers_[asker]) continue;
-      const auto& known = answers_[asker]->names;
-      const auto answer = std::ranges::find(known, name, &protocol::ResolvedName::name);
-      if (answer == known.end()) continue;  // not asked
-      const Addresses addresses = Checked(answer->addresses);
+    const auto views = views_.find(name);
+    for (const auto& [asker, addresses] : views == views_.end() ? Views() : views->second) {
       const bool is_other = HostAt(plan_, asker).name != HostAt(plan_, slot).name;
       others += is_other ? 1 : 0;
       others_that_know += is_other && !addresses.empty() ? 1 : 0;
@@ -73,14 +84,6 @@ class Names {
     if (others_that_know == 0) return Worth::kNothing;
     if (!all_know) return Worth::kToSome;
     return is_another ? Worth::kAnotherMachine : Worth::kAll;
-  }
-
-  // By the agents, or by tasks of other hosts.
-  [[nodiscard]] bool IsToBeReached(size_t slot) const {
-    return slot == 0 ||
-           (plan_.needs_ports && std::ranges::any_of(plan_.tasks, [&](const auto& task) {
-              return static_cast<size_t>(task.slot) == slot && task.port != 0;
-            }));
   }
 
   // One address of it that others may know.
@@ -133,18 +136,20 @@ class Names {
 
   const Plan& plan_;
   const Answers& answers_;
+  std::map<std::string, Views> views_;  // of each name
+  std::set<size_t> to_be_reached_;      // slots
 };
 
-// "gpu1 is 10.0.0.1, and 7 more ..."
-std::string TextOf(const std::vector<std::string>& items) {
+// "gpu1 is 10.0.0.1, and gpu2 is 10.0.0.2 for the other hosts (HostName in ssh's configuration)"
+std::string TextOf(const std::vector<std::string>& items, std::string_view whom) {
   if (items.empty()) return "";
-  if (items.size() > kMostNamed) {
-    return fmt::format("{}, and {} more are their HostNames", items.front(), items.size() - 1);
-  }
+  const size_t named = items.size() > kMostNamed ? 1 : items.size();
   std::string text = items.front();
-  for (size_t at = 1; at < items.size(); ++at) {
-    text += fmt::format(",{} {}", at + 1 == items.size() ? " and" : "", items[at]);
-  }
+  for (size_t at = 1; at < named; ++at)
+    text += fmt::format(",{} {}", at + 1 == named ? " and" : "", items[at]);
+  text += fmt::format(" for {} (HostName in ssh's configuration)", whom);
+  if (named < items.size())
+    text += fmt::format("; the same holds for {} more aliases", items.size() - named);
   return text;
 }
 
@@ -185,7 +190,9 @@ std::vector<NameWarning> WarningsOf(const Plan& plan, const std::vector<HostAddr
 }
 
 bool HasAliases(const std::vector<HostPlan>& hosts) {
-  return std::ranges::any_of(hosts, [](const HostPlan& host) { return !host.host_name.empty(); });
+  const auto is_another = [&](const HostPlan& host) { return host.name != hosts.front().name; };
+  return std::ranges::any_of(hosts, is_another) &&
+         std::ranges::any_of(hosts, [](const HostPlan& host) { return !host.host_name.empty(); });
 }
 
 std::string AddressesText(const std::vector<HostPlan>& hosts,
@@ -197,8 +204,7 @@ std::string AddressesText(const std::vector<HostPlan>& hosts,
     if (chosen[slot].address == host.address || !told.insert(host.name).second) continue;
     items.push_back(fmt::format("{} is {}", host.name, chosen[slot].address));
   }
-  if (items.empty()) return "";
-  return TextOf(items) + " for the other hosts (HostName in ssh's configuration)";
+  return TextOf(items, "the other hosts");
 }
 
 std::string AliasesText(const std::vector<HostPlan>& hosts) {
@@ -209,8 +215,7 @@ std::string AliasesText(const std::vector<HostPlan>& hosts) {
       continue;
     items.push_back(fmt::format("{} is {}", host.name, host.host_name));
   }
-  if (items.empty()) return "";
-  return TextOf(items) + " for hosts that do not know the name (HostName in ssh's configuration)";
+  return TextOf(items, "hosts that do not know the name");
 }
 
 }  // namespace tfdist::cli

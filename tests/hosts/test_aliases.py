@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import unittest
 
 from tests.hosts.probe import client_config
@@ -148,6 +149,45 @@ config = "{self.config}"
             check = self.user.run("check", *self.words(SHOW, names), seconds=200).expect(3)
             self.assertIn("far2", check.out)
             self.assertIn(f'{{ address = "{second}", ssh = "far2" }}', check.out)
+        self.assert_nothing_left(self.hosts)
+
+
+class TwoNamesOfOneMachine(Aliases):
+    def test_ports_that_would_collide_are_an_error_before_anything_starts(self):
+        self.start("Host same", "  HostName {1}")
+        address = self.hosts[0].address
+        for names in (f"gpu1,{address}", "gpu1,same", f"gpu1,gpu2,{address}"):
+            result = self.up(names=names).expect(3)
+            other = names.split(",")[-1]
+            self.assertIn(f"gpu1, {other} are one machine, and more than one task is to listen on port 2222\n  try: list it once", result.err)
+            self.assertNotIn("config", result.out)
+            check = self.user.run("check", *self.words(SHOW, names), seconds=200).expect(3)
+            self.assertIn(f"gpu1, {other} are one machine, and more than one task is to listen on port 2222", check.out)
+        self.assert_nothing_left(self.hosts)
+
+    def test_other_ports_are_a_warning_and_threads_are_counted_together(self):
+        self.start("Host same3 same4 same5 same6 same7 same8", "  HostName {1}")
+        names = ["gpu1", self.hosts[0].address, *(f"same{number}" for number in range(3, 9))]
+        roles = "".join(f"[roles.r{number}]\nhosts = [\"{name}\"]\nports = {3000 + number}\n" for number, name in enumerate(names))
+        file = self.user.write("cluster.toml", f"""
+name = "job"
+[cluster]
+layout = "roles"
+[task]
+command = ["sleep", "1"]
+[ssh]
+config = "{self.config}"
+{roles}""")
+        up = self.user.run("up", file, seconds=200).expect(0)
+        self.assertIn(f"warning: {', '.join(names)} are one machine\n", up.err)
+        said = []
+        for most in (108, 96, 84, 72):  # shells that bring the agents need processes, too
+            resource.prlimit(self.hosts[0].pid, resource.RLIMIT_NPROC, (most, most))
+            said.append(self.user.run("up", file, seconds=200).err)
+            if "more processes and threads there, and needs" in said[-1]:
+                break
+        else:
+            self.fail("\n".join(said))
         self.assert_nothing_left(self.hosts)
 
 
