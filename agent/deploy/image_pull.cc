@@ -34,7 +34,8 @@ std::string EndOf(int fd) {
 
 std::string RemedyForPull(std::string_view words, std::string_view program,
                           const std::string& image) {
-  for (const std::string_view sign : {"unauthorized", "denied", "authentication"}) {
+  for (const std::string_view sign :
+       {"unauthorized", "denied", "authentication", "no basic auth"}) {
     if (words.find(sign) == words.npos) continue;
     return fmt::format("is its name right? `{} login` there, as this account, where it needs one",
                        program);

@@ -312,6 +312,31 @@ class OfAnEngine:
             up = self.up(shell("echo brought"), count=2, image=image).expect(0)
             self.assertIn("worker:1 | brought\n", up.out)
 
+    def test_a_registry_that_asks_for_a_login_is_pulled_from_with_the_accounts_own(self):
+        with tempfile.TemporaryDirectory(prefix="tfdist-registry-") as folder:
+            registry, address = engines.start_registry(hosts[0], pathlib.Path(folder), asks_for_login=True)
+            self.addCleanup(registry.wait)
+            self.addCleanup(registry.kill)
+            image = f"{address}/{self.engine}:2"
+            login = ("login", "--username", engines.REGISTRY_USER, "--password", engines.REGISTRY_PASSWORD, address)
+            pushing = ("--config", "/tmp/docker")  # root's own is this machine's
+            engines.docker(hosts[0], *pushing, *login)
+            engines.docker(hosts[0], "tag", engines.IMAGE, image)
+            engines.docker(hosts[0], *pushing, "push", "--quiet", image)
+            engines.docker(hosts[0], "rmi", image)
+            self.assert_refused(self.up(["true"], image=image), f"{self.engine} cannot pull image {image}: ",
+                                f"try: is its name right? `{self.engine} login` there, as this account, where it needs one")
+            hosts[0].run_as(hosts[0].user, [self.engine, *login])
+            self.addCleanup(hosts[0].run_as, hosts[0].user, [self.engine, "logout", address])  # podman knows docker's logins, too
+            self.assertIn("worker:0 | brought\n", self.up(shell("echo brought"), image=image).expect(0).out)
+
+    def test_pull_brings_what_it_wrote(self):
+        self.user.write("work/given", "")
+        self.up(shell("echo trained >model"), task_extra='workdir = "work"\n').expect(0)
+        self.user.run("pull", "job").expect(0)
+        [model] = pathlib.Path(self.user.folder).rglob("model")
+        self.assertEqual(model.read_text(), "trained\n")
+
     def test_parameter_servers_and_trainers_meet_in_containers(self):
         """configs/containers/digits.toml as it is, but for what its reader has to put in."""
         text = (ROOT / "configs/containers/digits.toml").read_text()

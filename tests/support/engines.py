@@ -86,12 +86,19 @@ def docker_hangs(host):
         os.kill(parent, signal.SIGCONT)
 
 
-def start_registry(host, folder):
+# The account of a registry that asks for one.
+REGISTRY_USER, REGISTRY_PASSWORD = "trainer", "secret"
+REGISTRY_HASH = "$2b$04$qHjeW4b.UsNxPZ9xOz5qi.45su3zeJx2pyvyD6loHQRfgL7ELZc/i"
+
+
+def start_registry(host, folder, asks_for_login=False):
     """docker-registry on a loopback address of the host's, which engines take without TLS; its "ADDRESS:PORT". In `folder`."""
     address = f"{host.address}:{REGISTRY_PORT}"
     config = folder / "registry.yml"
     config.write_text(f"version: 0.1\nstorage: {{ filesystem: {{ rootdirectory: {folder}/registry }} }}\n"
-                      f"http: {{ addr: \"{address}\" }}\n")
+                      f"http: {{ addr: \"{address}\" }}\n"
+                      + (f"auth: {{ htpasswd: {{ realm: test, path: {folder}/accounts }} }}\n" if asks_for_login else ""))
+    (folder / "accounts").write_text(f"{REGISTRY_USER}:{REGISTRY_HASH}\n")
     log = folder / "registry.log"
     with open(log, "wb") as output:
         process = subprocess.Popen(["docker-registry", "serve", config], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
