@@ -38,7 +38,7 @@ struct HostReport {
 };
 
 // Element i: the host in slot i. Every wait has a deadline: about 15 s in all for a few hosts, a
-// little more for each further one; an upload of the agent comes on top.
+// little more for each further one; start-up files of the account and an upload of the agent come on top.
 std::vector<HostReport> AskHosts(const Plan& plan);
 
 // What names mean on each host, as far as they have answered.
