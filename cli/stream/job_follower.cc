@@ -165,6 +165,8 @@ void JobFollower::OnCaughtUp() {
 // The agents of a job that is over go one by one, and slot 0's last: none may be left to pass a log on.
 void JobFollower::OpenLog(TaskStream& stream) {
   MoveToItsHost(stream);
+  // Another command is just starting the job: its hosts may not know their tasks yet. The first attempt opens it.
+  if (options_.follow && state_.phase == protocol::JobPhase::kNone) return;
   stream.unrelayed = state_.phase == protocol::JobPhase::kEnded && stream.slot != 0;
   if (stream.done || stream.unrelayed) return;
   protocol::ReadLog request = RequestFor(stream);
@@ -350,13 +352,22 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
   }
 }
 
-// Their logs were closed to wait for an attempt that the text named; it never came.
+// Their logs were closed to wait for an attempt that the text named, or never opened; it did not come.
 void JobFollower::GiveUpUnannounced() {
   if (attached_.hello.serving != protocol::Serving::kAgent) return;
   for (TaskStream& stream : streams_) {
-    if (!stream.done && stream.id == 0 && !stream.unrelayed)
+    if (stream.done || stream.id != 0 || stream.unrelayed) continue;
+    if (state_.attempt == 0) {
+      EndWithoutOutput(stream);
+    } else {
       GiveUp(stream, "its log names an attempt that the job never had");
+    }
   }
+}
+
+void JobFollower::EndWithoutOutput(TaskStream& stream) {
+  stream.done = true;
+  printer_.Finish(stream.task);
 }
 
 void JobFollower::FollowToOtherHosts() {
@@ -371,10 +382,7 @@ void JobFollower::FollowToOtherHosts() {
 
 void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, protocol::Message message) {
   if (message.type == type::kError) {
-    if (NeverBegan(stream, message)) {
-      stream.done = true;
-      return printer_.Finish(stream.task);
-    }
+    if (NeverBegan(stream, message)) return EndWithoutOutput(stream);
     // One task's log that cannot be read is said; the others go on.
     const auto error = protocol::Body<protocol::ErrorBody>(message);
     return GiveUp(stream, fmt::format("{}: {}", error.phase, error.cause));
@@ -383,8 +391,7 @@ void JobFollower::HandleLog(AgentLink& link, TaskStream& stream, protocol::Messa
     const auto why = message.body.value("why", "");
     const bool is_relayed = &link == attached_.link.get() && stream.slot != 0;
     if (!why.empty()) return is_relayed ? SetAside(stream, why) : GiveUp(stream, why);
-    stream.done = true;
-    return printer_.Finish(stream.task);
+    return EndWithoutOutput(stream);
   }
   auto piece = protocol::Body<protocol::LogPiece>(std::move(message));
   for (protocol::LogSegment& segment : piece.segments) {

@@ -109,6 +109,7 @@ class JobFollower {
   // Tasks that another host runs now have their logs there.
   void FollowToOtherHosts();
   void GiveUpUnannounced();
+  void EndWithoutOutput(TaskStream& stream);
   void MoveToItsHost(TaskStream& stream);
   [[nodiscard]] int64_t AheadNs(const TaskStream& stream) const;
   void CloseLog(TaskStream& stream);

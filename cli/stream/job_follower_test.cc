@@ -281,6 +281,19 @@ TEST_F(FollowingAMovedTask, ATaskThatNeverBeganHasNoOutputAndMissesNone) {
             "");
 }
 
+// Two `up` of one plan at once: the second one joins the job before its hosts know their tasks.
+TEST_F(FollowingAMovedTask, OutputOfAJobThatIsJustStartedIsReadFromItsFirstAttemptOn) {
+  EXPECT_EQ(
+      Printed(job_.MakeInTurn({{End(1), Events(2, {Committed(), AttemptOn(2, 1, 0)}),
+                                Log(3, 1, 0, "one\n"), Events(2, {ended_}), End(2), End(3)}})),
+      "one\n");
+}
+
+TEST_F(FollowingAMovedTask, AJobWhoseStartIsGivenUpHasNoOutputAndMissesNone) {
+  const protocol::Event stopped = {1, 0, event::Ended{protocol::JobResult::kStopped, {}, {}}};
+  EXPECT_EQ(Printed(job_.MakeInTurn({{End(1), Events(2, {stopped}), End(2)}})), "");
+}
+
 // A damaged index, say.
 TEST_F(FollowingAMovedTask, GivesUpALogThatNamesAnAttemptWhichTheJobNeverHad) {
   const JobRecord record =
