@@ -551,8 +551,8 @@ void AddDown(CLI::App& app, Command& command) {
   sub->add_flag("--force", arguments->force, "kill at once, without grace");
   auto* purge = sub->add_flag(
       "--purge", arguments->purge,
-      "remove logs and folders as well: of the running job, of a named job, or, after a question, "
-      "of the newest job");
+      "remove logs and folders as well: of a named job, of the only job there is if it runs, or, "
+      "after a question, of the one that runs or is the newest");
   sub->add_flag("-y,--yes", arguments->yes,
                 "with --purge of the last job of a name: remove {keep} without a question")
       ->needs(purge);

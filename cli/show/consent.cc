@@ -12,6 +12,10 @@ namespace {
 
 std::string WhyToAsk(const JobRecord& record, const JobsMeant& jobs) {
   const auto state = StateName(record.last_seen);
+  if (!jobs.named && jobs.running > 0) {
+    return fmt::format("no job was named, and of {} one runs, {}", jobs.running + jobs.finished,
+                       record.id);
+  }
   if (!jobs.named) return fmt::format("no job runs, and the newest is {} ({})", record.id, state);
   return fmt::format("{} jobs are meant, of which {} ({}) comes first",
                      jobs.running + jobs.finished, record.id, state);
@@ -35,7 +39,7 @@ Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   if (jobs.running > 1) return Consent::kRefused;
   if (deed == Deed::kPurgeKept) return Consent::kAsked;
   if (deed != Deed::kPurge) return Consent::kGiven;
-  return (jobs.named ? is_one : jobs.running == 1) ? Consent::kGiven : Consent::kAsked;
+  return is_one && (jobs.named || jobs.running == 1) ? Consent::kGiven : Consent::kAsked;
 }
 
 bool HasTerminal() { return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0; }

@@ -72,6 +72,11 @@ TEST(ConsentTest, IsWhatThePageShows) {
   }
 }
 
+TEST(ConsentTest, TheOnlyJobThatThereIsNeedsNoNameToBePurgedWhileItRuns) {
+  EXPECT_EQ(ConsentFor(Deed::kPurge, {.named = false, .running = 1, .finished = 0}),
+            Consent::kGiven);
+}
+
 TEST(ConsentTest, NobodyPurgesAFinishedJobThatIsNotNamed) {
   for (const size_t finished : {1, 2, 3}) {
     EXPECT_EQ(ConsentFor(Deed::kPurge, {.named = false, .running = 0, .finished = finished}),

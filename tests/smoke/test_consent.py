@@ -46,7 +46,7 @@ KINDS = {PURGES_KEPT: KEEPING, FORGETS_LOGS: EMPTY}
 IMPOSSIBLE = {(REPLACES, "JOB: several run")}
 # Where y is the answer, too: one cell of each row that asks.
 ANSWERED = {(PURGES, "no JOB, none runs"), (PURGES, "JOB: one runs, others are over"), (PURGES_KEPT, "JOB is over"),
-            (FORGETS, "no JOB, one runs"), (CLEANS, "JOB: one runs, others are over")}
+            (FORGETS, "no JOB, one runs"), (PURGES, "no JOB, one runs"), (CLEANS, "JOB: one runs, others are over")}
 # A command that has nothing to restart or to show says so; 124: `wait` came to its --timeout.
 CODES = {"restart": (0, 4), "top": (0, 4), "tensorboard": (1, 3, 4), "wait": (0, 124)}
 

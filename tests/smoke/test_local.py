@@ -1053,7 +1053,11 @@ class LocalJob(unittest.TestCase):
         self.assertEqual(terminal.wait(), 2, terminal.text)
         self.assertIn(f"nothing was removed; job {second} runs on", terminal.text)
         self.assertEqual(self.user.status(second)["state"], "running")
-        purged = self.user.run("down", "--purge")
+        refused = self.user.run("down", "--purge")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn(f"nothing was removed: no job was named, and of 2 one runs, {second}; job {second} runs on\n", refused.err)
+        self.assertEqual(self.user.status(second)["state"], "running")
+        purged = self.user.run("down", "--purge", second)
         self.assertEqual(purged.code, 0, purged)
         self.assertIn(f"job {second}: ended", purged.err)
         for answer, code in ((b"n\n", 2), (b"y\n", 0)):
