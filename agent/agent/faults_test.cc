@@ -247,18 +247,26 @@ TEST_F(FaultsTest, ALostHostThatComesBackHearsThatTheJobIsOver) {
   EXPECT_THAT(state.unconfirmed, ElementsAre());
 }
 
-// The coordinator is gone, and the next job of that name begins.
-TEST_F(FaultsTest, TheNextJobOfANameEndsTheTasksOfOneWithoutCoordinator) {
+// Its first host may come back: `up` of the same name does not end it.
+TEST_F(FaultsTest, AHostRefusesAJobWhoseNameRunsOnItWithoutCoordinator) {
   Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
   const int pid = WaitForStart(job, "worker:0");
   const std::string earlier = job_;
   KillAllOf(0);
   job_ += "-next";
-  Job next = Prepare(2, {{"worker:0", 1, "echo hello"}});
-  EXPECT_NE(::kill(pid, 0), 0) << "two jobs of one name have tasks on this host";
-  EXPECT_TRUE(FindProcesses({CookieValue(earlier, 1)}, {}).empty());
-  Commit(next);
-  EXPECT_EQ(ResultOf(next.clients[0].WaitForEvent(next.events, event::kEnded)), "succeeded");
+  AgentClient client(executable_, "start");
+  client.WaitForHello(protocol::Serving::kStart);
+  try {
+    client.Request(type::kCreate, MakeCreate(1));
+    FAIL() << "it was accepted";
+  } catch (const protocol::NameTaken& taken) {
+    EXPECT_EQ(taken.job(), earlier);
+    EXPECT_THAT(
+        taken.cause(),
+        HasSubstr("a job named 'test' runs, and does not hear its first host, on this host: "));
+  }
+  EXPECT_EQ(::kill(pid, 0), 0);
+  job.clients[1].Request(type::kSweep);
   WaitUntilNothingIsLeft();
 }
 

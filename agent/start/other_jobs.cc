@@ -131,7 +131,7 @@ void End(const OtherSlot& other, bool committed) {
   if (!AskToEnd(other, committed)) Log("job {}: its agent has not ended it", other.info.job);
   for (const TimePoint deadline = In(kLeaveLimit); IsThere(other) && !IsOver(deadline);) Pause();
   const auto census = EndFoundProcesses(other.folder, {}, In(kForceLimit));
-  Log("job {} was over, or without a coordinator: ended on this host", other.info.job);
+  Log("job {} was over, or nobody had committed it: ended on this host", other.info.job);
   if (census.left.empty()) return;
   throw Error(Phase::kStart,
               fmt::format("of job {}, which is over, there is still: {}", other.info.job,
@@ -150,14 +150,16 @@ Error Refusal(const OtherSlot& other, std::string_view why) {
   throw protocol::NameTaken(Refusal(other, why), other.info.job, other.info.plan_sha256);
 }
 
-// Nobody decides about it any more. Before the commit that is the CLI, which is heard each 5 s.
+bool IsSilent(const Contact& contact) { return milliseconds(contact.silence_ms) >= kLostAfter; }
+
+// Before the commit: the CLI, which is heard each 5 s, does not decide about it any more.
 class Desertion {
  public:
   // What the agent has just said; nullopt: nothing.
   void Note(const std::optional<Contact>& contact) {
     const bool is_alone = contact && !contact->committed && !contact->attended;
     alone_until_ = is_alone ? std::min(alone_until_, In(kCommitNews)) : TimePoint::max();
-    is_silent_ = contact && milliseconds(contact->silence_ms) >= kLostAfter;
+    is_silent_ = contact && !contact->committed && IsSilent(*contact);
   }
   [[nodiscard]] bool IsCertain() const { return is_silent_ || IsOver(alone_until_); }
 
@@ -168,6 +170,7 @@ class Desertion {
 
 std::string_view WhatItDoes(const std::optional<Contact>& contact) {
   if (!contact) return "has an agent that does not answer";
+  if (contact->committed && IsSilent(*contact)) return "runs, and does not hear its first host,";
   return contact->committed ? "runs" : "is being started";
 }
 
@@ -187,9 +190,11 @@ void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
     if (contact && (contact->over || desertion.IsCertain())) {
       return End(other, contact->committed);
     }
-    // Its coordinator has been heard since this began: one that was killed just now has not.
-    const bool runs = contact && contact->committed &&
-                      milliseconds(contact->silence_ms) < SystemClock().Now() - begin;
+    // Its coordinator has been heard since this began: one that was killed just now has not. Or it has been silent for long:
+    // its host may come back, and only its user's word ends the job.
+    const bool runs =
+        contact && contact->committed &&
+        (milliseconds(contact->silence_ms) < SystemClock().Now() - begin || IsSilent(*contact));
     if ((runs && IsOver(moment)) || IsOver(deadline)) Refuse(other, WhatItDoes(contact));
   }
 }
@@ -197,8 +202,7 @@ void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
 // As far as one look tells: EndOrRefuse waits, and ends what is over. An agent that does not answer may just be on its way out.
 bool GoesOn(const std::optional<Contact>& contact) {
   if (!contact) return false;
-  const bool is_heard = milliseconds(contact->silence_ms) < kLostAfter;
-  return !contact->over && is_heard && (contact->committed || contact->attended);
+  return !contact->over && (contact->committed || (contact->attended && !IsSilent(*contact)));
 }
 
 }  // namespace
