@@ -131,6 +131,9 @@ std::string ProcessLimits() {
   if (const auto limit = LimitOf(RLIMIT_AS)) {
     limits.push_back(fmt::format("ulimit -v is {} KiB", *limit / 1024));
   }
+  if (const auto limit = LimitOf(RLIMIT_DATA)) {
+    limits.push_back(fmt::format("ulimit -d is {} KiB", *limit / 1024));
+  }
   return fmt::format("{}", fmt::join(limits, ", "));
 }
 

@@ -64,8 +64,12 @@ std::string_view TakeSlotsBehindPort(std::string_view& rest) {
 }  // namespace
 
 bool IsUserName(std::string_view name) {
-  return !name.empty() && name.front() != '-' && name.front() != '@' &&
-         name.find_first_of(" :/[]") == std::string_view::npos;
+  // What ssh 9.6 refuses, too: an older one gives %r of a ProxyCommand to a shell as it is.
+  constexpr std::string_view kForShells = "'`\"$;&<>|(){}";
+  const bool has_control = std::ranges::any_of(name, [](unsigned char c) { return c < ' '; });
+  return !name.empty() && name.front() != '-' && name.front() != '@' && !has_control &&
+         name.find_first_of(" :/[]") == std::string_view::npos &&
+         name.find_first_of(kForShells) == std::string_view::npos;
 }
 
 std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber number) {

@@ -28,13 +28,13 @@ struct Client {
   std::string_view shown_by;
 };
 
-constexpr std::array<std::string_view, 6> kContainerVerbs = {"run",     "create", "start",
-                                                             "compose", "exec",   "up"};
+constexpr std::array<std::string_view, 8> kContainerVerbs = {
+    "run", "create", "start", "restart", "compose", "exec", "up", "deploy"};
 constexpr std::string_view kContainerRemedy =
     "the container must end with its client: run --init --rm, without -d";
 constexpr std::array<std::string_view, 2> kTmuxVerbs = {"new", "new-session"};
 constexpr std::array<std::string_view, 3> kScreenVerbs = {"-d", "-dm", "-dmS"};
-constexpr std::array<std::string_view, 3> kKubectlVerbs = {"run", "apply", "create"};
+constexpr std::array<std::string_view, 4> kKubectlVerbs = {"run", "apply", "create", "exec"};
 constexpr std::array<std::string_view, 1> kInstanceVerbs = {"start"};  // instance start
 constexpr std::array<std::string_view, 2> kSystemctlVerbs = {"start", "restart"};
 constexpr std::array<std::string_view, 1> kRayVerbs = {"submit"};  // job submit
@@ -55,11 +55,15 @@ constexpr Client kClients[] = {
      "singularity instance list"},
     {"kubectl", kKubectlVerbs, "kubectl delete ends it", "kubectl get pods"},
     {"sbatch", {}, "scancel ends it", "squeue"},
+    {"qsub", {}, "qdel ends it", "qstat"},
+    {"bsub", {}, "bkill ends it", "bjobs"},
+    {"batch", {}, "call what it runs without it", "atq"},
     {"srun", {}, "a killed srun leaves its steps: scancel ends them", "squeue"},
     {"ray", kRayVerbs, "ray job stop ends it", "ray job list"},
 };
-// "docker -H tcp://host run", "ray job submit": the verb is one of the first words that are no options, or is an option.
-constexpr int kMostWordsToTheVerb = 2;
+// "docker --context lab -H tcp://host run", "ray job submit": the verb is one of the first words that are no options, or is an
+// option.
+constexpr int kMostWordsToTheVerb = 4;
 constexpr size_t kLongestScriptBytes = size_t{256} * 1024;
 
 // Of shell text: quotes and operators part words, as blanks do.

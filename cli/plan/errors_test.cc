@@ -136,6 +136,7 @@ TEST_F(Mistakes, InHostsAreExplained) {
   EXPECT_THAT(message("\"@gpu7\""), HasSubstr("'' is no user name"));
   EXPECT_THAT(message("\"-l@gpu7\""), HasSubstr("'-l' is no user name"));
   EXPECT_THAT(message("\"@b@gpu7\""), HasSubstr("'@b' is no user name"));
+  EXPECT_THAT(message("\"$(id)@gpu7\""), HasSubstr("'$(id)' is no user name"));
   for (const char* bad : {"a;b", "a$b", "a|b", "a'b", "a*", "-a", "a b", "a:b:c", "%eth0::1"}) {
     EXPECT_THAT(message(fmt::format("\"{}\"", bad)), HasSubstr("neither")) << bad;
     EXPECT_THAT(message(fmt::format("{{ address = \"h1\", ssh = \"{}\" }}", bad)),
