@@ -303,21 +303,33 @@ std::vector<fs::path> EarlierJobs(const SlotFolder& own, const std::string& name
   return jobs;
 }
 
+// Or it is not known by the deadline.
+bool HasFilesOfTasks(const fs::path& job, TimePoint deadline) {
+  std::error_code error;
+  for (fs::directory_iterator slot(job, error); !error && slot != fs::directory_iterator();
+       slot.increment(error)) {
+    if (IsSlotFolder(slot->path()) && FindTaskFile(SlotFolder(slot->path()), deadline)) return true;
+    if (SystemClock().Now() >= deadline) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<EarlierResults> FindEarlierResults(const SlotFolder& own, const std::string& name,
                                                  TimePoint deadline) {
+  std::optional<EarlierResults> newest;
   for (const fs::path& job : EarlierJobs(own, name)) {
-    std::error_code error;
-    for (fs::directory_iterator slot(job, error); !error && slot != fs::directory_iterator();
-         slot.increment(error)) {
-      const bool found =
-          IsSlotFolder(slot->path()) && FindTaskFile(SlotFolder(slot->path()), deadline);
-      const bool late = SystemClock().Now() >= deadline;
-      if (found || late) return EarlierResults{job.filename().string(), !late};
+    if (!HasFilesOfTasks(job, deadline)) continue;
+    const bool late = SystemClock().Now() >= deadline;
+    if (newest) {
+      newest->are_first = late;
+      break;
     }
+    newest = EarlierResults{job.filename().string(), !late};
+    if (late) break;
   }
-  return std::nullopt;
+  return newest;
 }
 
 }  // namespace tfdist::agent

@@ -36,7 +36,8 @@ std::optional<std::filesystem::path> FindTaskFile(const SlotFolder& folder, Time
 
 struct EarlierResults {
   std::string job;
-  bool certain = false;  // false: there was no time to look whether there are any
+  bool certain = false;   // false: there was no time to look whether there are any
+  bool are_first = true;  // false: of an earlier job there are some, too
 };
 
 // The newest other job called `name` whose tasks have left files in a folder of this host, or may have: `deadline` came

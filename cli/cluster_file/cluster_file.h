@@ -151,6 +151,8 @@ struct ClusterFile {
   bool layout_known = true;  // false: a mistake, so that what depends on it is not checked
   std::optional<Located<std::string>> chief_name;
   std::map<std::string, Located<PortRequest>> ports;
+  int port_draw =
+      0;  // with `any_ports`: another number, other ports; from the command, where some were taken
   bool any_ports = false;                        // of roles that `ports` does not name
   std::optional<std::vector<std::string>> gpus;  // of each host that lists none itself
   TaskSettings task;

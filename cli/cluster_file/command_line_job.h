@@ -21,6 +21,7 @@ struct CommandLineJob {
   std::string transport;               // of [ssh]; may be empty
   std::vector<std::string> env;        // "NAME=value", or "NAME" of the user's shell
   std::vector<std::string> settings;   // of --set: what has no option
+  int port_draw = 0;                   // as ClusterFile has it
 };
 
 // `env` as that of CommandLineJob. Mistakes go to `problems`.

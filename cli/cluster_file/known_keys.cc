@@ -47,6 +47,17 @@ std::string HintForUnknownKey(std::string_view key, std::span<const std::string_
   return {};
 }
 
+std::string SetForKey(std::string_view key) {
+  const auto is_table = [](std::string_view name) {
+    return name == "cluster" || std::ranges::any_of(kTables, [&](const Table& table) {
+             return table.name.starts_with('[' + std::string(name));
+           });
+  };
+  if (Holds(kTaskKeys, key)) return fmt::format("--set task.{}=...", key);
+  if (Holds(kClusterKeys, key)) return fmt::format("--set cluster.{}=...", key);
+  return Holds(kTopKeys, key) && !is_table(key) ? fmt::format("--set {}=...", key) : "";
+}
+
 std::string OneOf(std::span<const std::string_view> choices) {
   std::string text;
   for (size_t i = 0; i < choices.size(); ++i) {

@@ -51,6 +51,9 @@ inline constexpr std::string_view kTensorBoardKeys[] = {"logdir"};
 // For a key that is not among `known`: the nearest of them, or the table where it belongs.
 std::string HintForUnknownKey(std::string_view key, std::span<const std::string_view> known);
 
+// "--set task.venv=..." where `key` is one of [task], of [cluster] or of the top that holds a value; else empty.
+std::string SetForKey(std::string_view key);
+
 // "\"uai\", \"mirrored\" or \"roles\"".
 std::string OneOf(std::span<const std::string_view> choices);
 

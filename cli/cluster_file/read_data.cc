@@ -60,9 +60,10 @@ std::map<std::string, DataEntry> ReadData(const TableReader& top, Problems& prob
     if (!IsDataName(name)) {
       problems.Add(field.where,
                    "expected a name of letters, digits and _ that begins with a letter");
-    } else if (auto entry = ReadEntry(field, problems)) {
-      data.emplace(name, *std::move(entry));
     }
+    // After a mistake the name is known all the same: {data:NAME} is none.
+    auto entry = ReadEntry(field, problems);
+    data.emplace(name, entry ? *std::move(entry) : DataEntry{{"", field.where}, true});
   }
   return data;
 }

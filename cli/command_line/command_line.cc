@@ -19,6 +19,7 @@
 #include "base/descriptor_limit.h"
 #include "base/failures.h"
 #include "cli/cluster_file/host_file.h"
+#include "cli/cluster_file/known_keys.h"
 #include "cli/cluster_file/nearest.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/command_line/completion.h"
@@ -26,6 +27,7 @@
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
+#include "cli/find/job_on_hosts.h"
 #include "cli/job/connector.h"
 #include "cli/plan/local_path.h"
 #include "cli/plan/plan.h"
@@ -128,6 +130,19 @@ void CheckConnection(const Arguments& arguments) {
   if (!arguments.hosts.empty()) return;
   if (!arguments.ssh_config.empty()) throw CLI::RequiresError("--ssh-config", "--hosts");
   if (!arguments.transport.empty()) throw CLI::RequiresError("--transport", "--hosts");
+}
+
+// Of the commands that take a job: where it is, if another machine has started it.
+std::shared_ptr<JobPlace> AddJobPlace(CLI::App& sub) {
+  auto place = std::make_shared<JobPlace>();
+  auto* hosts = sub.add_option("-H,--hosts", place->hosts,
+                               "hosts of a job that another machine has started: gpu1,gpu[3-6]")
+                    ->type_name("HOST,...");
+  sub.add_option("-F,--ssh-config", place->ssh_config, "with -H: as ssh -F")
+      ->type_name("CONFIG")
+      ->needs(hosts);
+  AddTransport(sub, place->transport)->needs(hosts);
+  return place;
 }
 
 // Of `render`, `check` and `up`. The command stands after `--`, and Main has taken it off.
@@ -311,8 +326,13 @@ void AddLogs(CLI::App& app, Command& command) {
       ->type_name("FOLDER")
       ->excludes(raw)
       ->excludes(as_json);
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return LogsCommand(*arguments); }; });
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, place] {
+    command = [arguments, place] {
+      FindJobOfWords(*place, arguments->words);
+      return LogsCommand(*arguments);
+    };
+  });
 }
 
 void AddExec(CLI::App& app, Command& command, const Words& words) {
@@ -387,7 +407,7 @@ void AddTensorBoard(CLI::App& app, Command& command) {
 void AddStatus(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<StatusArguments>();
   CLI::App* sub = app.add_subcommand("status", "show the status of a job and its tasks");
-  sub->add_option("JOB", arguments->job, kJobHelp);
+  sub->add_option("JOB", arguments->jobs, kJobHelp);
   auto watch = std::make_shared<bool>(false);
   auto* as_json = sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   auto* watch_flag =
@@ -396,10 +416,15 @@ void AddStatus(CLI::App& app, Command& command) {
   sub->add_option("--interval", top->interval, "with -w: refresh interval (default: 2s)")
       ->type_name("TIME")
       ->needs(watch_flag);
-  sub->callback([&command, arguments, watch, top] {
-    command = [arguments, watch, top] {
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, watch, top, place] {
+    command = [arguments, watch, top, place] {
+      FindOnHosts(*place, arguments->jobs);
       if (!*watch) return StatusCommand(*arguments);
-      top->job = arguments->job;
+      if (arguments->jobs.size() > 1)
+        throw UsageError(Phase::kUsage, "-w shows one job",
+                         "tfdist status without -w shows several");
+      if (!arguments->jobs.empty()) top->job = arguments->jobs[0];
       return TopCommand(*top);
     };
   });
@@ -421,8 +446,13 @@ void AddTop(CLI::App& app, Command& command) {
       "resident memory, and, as nvidia-smi shows it, how busy its GPUs are and how much of their "
       "memory it has. On a terminal the table stays in its place; elsewhere one table follows the "
       "other.");
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return TopCommand(*arguments); }; });
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, place] {
+    command = [arguments, place] {
+      FindOnHosts(*place, arguments->job);
+      return TopCommand(*arguments);
+    };
+  });
 }
 
 void AddWait(CLI::App& app, Command& command) {
@@ -435,8 +465,13 @@ void AddWait(CLI::App& app, Command& command) {
                   "code 124")
       ->type_name("TIME");
   sub->add_flag("--json", arguments->json, "print JSON, for scripts");
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return WaitCommand(*arguments); }; });
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, place] {
+    command = [arguments, place] {
+      FindOnHosts(*place, arguments->jobs);
+      return WaitCommand(*arguments);
+    };
+  });
 }
 
 void AddRestart(CLI::App& app, Command& command) {
@@ -450,8 +485,13 @@ void AddRestart(CLI::App& app, Command& command) {
       "A task whose rule in [restart] is \"gang\", a parameter server for example, takes all "
       "others with it. Each has its grace to end. This counts as no failure. Exit code 0 once "
       "they run again.");
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return RestartCommand(*arguments); }; });
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, place] {
+    command = [arguments, place] {
+      FindJobOfWords(*place, arguments->words);
+      return RestartCommand(*arguments);
+    };
+  });
 }
 
 void AddWhy(CLI::App& app, Command& command) {
@@ -460,8 +500,13 @@ void AddWhy(CLI::App& app, Command& command) {
       "why", "show which task failed first, what followed, and what a stalled job waits for");
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_flag("--json", arguments->json, "print JSON, for scripts");
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return WhyCommand(*arguments); }; });
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, place] {
+    command = [arguments, place] {
+      FindOnHosts(*place, arguments->job);
+      return WhyCommand(*arguments);
+    };
+  });
 }
 
 void AddPull(CLI::App& app, Command& command) {
@@ -481,8 +526,13 @@ void AddPull(CLI::App& app, Command& command) {
   sub->add_flag("-n,--dry-run", arguments->dry_run,
                 "only show how much would come from which host");
   sub->add_flag("--json", arguments->json, "print JSON, for scripts");
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return PullCommand(*arguments); }; });
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, place] {
+    command = [arguments, place] {
+      FindJobOfWords(*place, arguments->words);
+      return PullCommand(*arguments);
+    };
+  });
 }
 
 void AddDescribe(CLI::App& app, Command& command) {
@@ -491,8 +541,13 @@ void AddDescribe(CLI::App& app, Command& command) {
       "describe", "show what a job was started with: commands, work folder, git commit, hosts");
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_flag("--json", arguments->json, "print JSON, for scripts");
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return DescribeCommand(*arguments); }; });
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, place] {
+    command = [arguments, place] {
+      FindOnHosts(*place, arguments->job);
+      return DescribeCommand(*arguments);
+    };
+  });
 }
 
 void AddList(CLI::App& app, Command& command) {
@@ -540,8 +595,13 @@ void AddEvents(CLI::App& app, Command& command) {
   CLI::App* sub = app.add_subcommand("events", "show what happened to a job, from its event log");
   sub->add_option("JOB", arguments->job, kJobHelp);
   sub->add_flag("--json", arguments->json, "print one JSON object per line");
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return EventsCommand(*arguments); }; });
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, place] {
+    command = [arguments, place] {
+      FindOnHosts(*place, arguments->job);
+      return EventsCommand(*arguments);
+    };
+  });
 }
 
 void AddDown(CLI::App& app, Command& command) {
@@ -557,8 +617,13 @@ void AddDown(CLI::App& app, Command& command) {
                 "with --purge of the last job of a name: remove {keep} without a question")
       ->needs(purge);
   sub->add_flag("--json", arguments->json, "print JSON, for scripts");
-  sub->callback(
-      [&command, arguments] { command = [arguments] { return DownCommand(*arguments); }; });
+  const auto place = AddJobPlace(*sub);
+  sub->callback([&command, arguments, place] {
+    command = [arguments, place] {
+      FindOnHosts(*place, arguments->jobs);
+      return DownCommand(*arguments);
+    };
+  });
 }
 
 void AddClean(CLI::App& app, Command& command) {
@@ -719,6 +784,14 @@ Words WithHelpAsOption(int argc, char** argv) {
   return words;
 }
 
+// Of "--venv" and "--log-limit=1g", which are keys of the cluster file.
+std::string SetMeant(std::string_view word) {
+  std::string key(word.substr(2, word.find('=') - 2));
+  std::ranges::replace(key, '-', '_');
+  const std::string set = SetForKey(key);
+  return set.empty() ? "" : fmt::format("did you mean '{}'?", set);
+}
+
 // "; did you mean '--json'?", or empty.
 std::string OptionMeant(const CLI::App& app, const Words& unknown) {
   Words names;
@@ -729,7 +802,10 @@ std::string OptionMeant(const CLI::App& app, const Words& unknown) {
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (const std::string& word : unknown) {
-    const std::string meant = word.starts_with("--") ? DidYouMean(word, known) : "";
+    if (!word.starts_with("--")) continue;
+    const bool takes_set = std::ranges::find(names, "--set") != names.end();
+    std::string meant = takes_set ? SetMeant(word) : "";
+    if (meant.empty()) meant = DidYouMean(word, known);
     if (!meant.empty()) return "; " + meant;
   }
   return "";

@@ -6,11 +6,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/render/table.h"
+#include "cli/show/report.h"
+
 namespace tfdist::cli {
 namespace {
 
 constexpr size_t kColumns = 100;
 constexpr size_t kHelpColumn = 30;
+constexpr size_t kWideEnough = 60;
+constexpr size_t kNarrowMargin = 6;
+constexpr size_t kFewest = 24;
 
 // A list of words of several kinds, which says itself how they stand: "[JOB] [TASK...]".
 bool IsShape(const CLI::Option& option) { return option.get_name() == "WORDS"; }
@@ -33,20 +39,14 @@ std::string InSynopsis(const CLI::Option& positional) {
   return positional.get_required() ? name : "[" + name + "]";
 }
 
-// Lines of at most `columns`; a word that is longer stands alone.
-std::vector<std::string> Wrapped(std::string_view text, size_t columns) {
-  std::vector<std::string> lines(1);
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > columns) {
-      lines.emplace_back();
-    }
-    if (!lines.back().empty()) lines.back() += ' ';
-    lines.back() += word;
-  }
-  return lines;
+// Of a terminal no more than it has, of anything else as on a page.
+size_t HelpColumns() {
+  const size_t columns = StdoutColumns();
+  return columns == 0 ? kColumns : std::clamp(columns, kFewest, kColumns);
 }
+
+// Where the second column begins: a narrow terminal has nearly all of a line for it.
+size_t HelpMargin() { return HelpColumns() >= kWideEnough ? kHelpColumn : kNarrowMargin; }
 
 class Format : public CLI::Formatter {
  public:
@@ -60,17 +60,20 @@ class Format : public CLI::Formatter {
   [[nodiscard]] std::string make_subcommand(const CLI::App* command) const override {
     return Row(command->get_name(), command->get_description());
   }
+  [[nodiscard]] std::string make_description(const CLI::App* app) const override {
+    return fmt::format("{}\n", fmt::join(Wrapped(app->get_description(), HelpColumns()), "\n"));
+  }
   [[nodiscard]] std::string make_footer(const CLI::App* app) const override {
-    return fmt::format("{}\n", fmt::join(Wrapped(app->get_footer(), kColumns), "\n"));
+    return fmt::format("{}\n", fmt::join(Wrapped(app->get_footer(), HelpColumns()), "\n"));
   }
 
  private:
   static std::string Row(const std::string& name, const std::string& help) {
     std::string row = "  " + name;
-    const std::string margin(kHelpColumn, ' ');
-    row += row.size() < kHelpColumn ? margin.substr(row.size()) : "\n" + margin;
+    const std::string margin(HelpMargin(), ' ');
+    row += row.size() < margin.size() ? margin.substr(row.size()) : "\n" + margin;
     return fmt::format("{}{}\n", row,
-                       fmt::join(Wrapped(help, kColumns - kHelpColumn), "\n" + margin));
+                       fmt::join(Wrapped(help, HelpColumns() - margin.size()), "\n" + margin));
   }
 };
 

@@ -16,11 +16,13 @@
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/find/sites.h"
+#include "cli/job/job_record.h"
 #include "cli/plan/host_count.h"
 #include "cli/show/consent.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/stream/print.h"
+#include "job/layout.h"
 
 namespace tfdist::cli {
 namespace {
@@ -51,6 +53,21 @@ bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
                   KeptToGo(proposal).empty() ? "" : ", what jobs keep for the next one too"));
 }
 
+// Else `prune` would look for these folders, and take one that it does not find for one that is out of sight.
+void NoteRemoved(const std::set<std::string>& folders) {
+  for (JobRecord& record : LoadRecords()) {
+    bool has_changed = false;
+    for (size_t slot = 0; slot < record.bases.size(); ++slot) {
+      std::string& base = record.bases[slot];
+      const std::string path = layout::SlotPath(record.id, static_cast<int>(slot));
+      if (!folders.contains(fmt::format("{}/{}/{}", base, layout::kJobs, path))) continue;
+      base.clear();
+      has_changed = true;
+    }
+    if (has_changed) SaveRecord(record);
+  }
+}
+
 bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
   const std::set<std::string> to_go = KeptToGo(proposal);
@@ -59,9 +76,11 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
     return Clean(house, jobs, proposal.caches_stay, names);
   });
   bool all_answered = true;
+  std::set<std::string> removed;
   for (size_t at = 0; at < answers.size(); ++at) {
     const std::string& host = proposal.found.answering[at].name;
     const auto& [removal, error] = answers[at];
+    removed.insert(removal.removed.begin(), removal.removed.end());
     for (const std::string& path : removal.removed) {
       if (report == nullptr)
         Print("{}: removed {}\n", host, path);
@@ -77,6 +96,7 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
     if (error) PrintError(*error);
     all_answered = all_answered && !error;
   }
+  NoteRemoved(removed);
   return all_answered;
 }
 

@@ -20,8 +20,9 @@ struct PlanSource {
   CommandLineJob job;  // where it has a command; `hosts` may stand in `file` then
   bool no_workdir = false;
   std::vector<std::string> settings;  // "task.grace=1m"
+  int port_draw = 0;  // as ClusterFile has it: not 0 where the same was loaded before
 };
-// Throws PlanErrors, or Error(kUsage) where it says neither and there is no cluster.toml. Prints the plan's warnings.
+// Throws PlanErrors, or Error(kUsage) where it says neither and there is no cluster.toml. Prints the plan's warnings, once.
 Plan LoadPlan(PlanSource source);
 // The cluster file that a user means by `said`. A folder, or nothing, means the cluster.toml in it, which is then printed;
 // anything else is the file itself. Returns "" where `said` is empty and the current folder has no cluster.toml.
@@ -114,7 +115,7 @@ struct TensorBoardArguments {
 int TensorBoardCommand(const TensorBoardArguments& arguments);
 
 struct StatusArguments {
-  std::string job;
+  std::vector<std::string> jobs;  // of each as FindJob has it; empty: the one that no word means
   bool json = false;
 };
 int StatusCommand(const StatusArguments& arguments);

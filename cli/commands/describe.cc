@@ -53,23 +53,34 @@ std::string WordsOf(const Settings& settings) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+// A line, or as many as the terminal's width asks for.
+void PrintFact(std::string_view name, const std::string& text) {
+  constexpr size_t kMargin = 12;
+  const size_t columns = StdoutColumns();
+  const std::vector<std::string> lines =
+      columns > 2 * kMargin ? Wrapped(text, columns - kMargin) : std::vector{text};
+  Print("  {:<{}}{}\n", name, kMargin - 2, lines[0]);
+  for (size_t at = 1; at < lines.size(); ++at) Print("{:{}}{}\n", "", kMargin, lines[at]);
+}
+
 void PrintFacts(const JobRecord& record) {
   const JobOrigin& origin = record.origin;
   Print("job {}: {}\n", record.id, StateWithWhy(record.last_seen));
-  Print("  started:  {}{}{}\n", record.created, record.file.empty() ? "" : " from ",
-        record.file.string());
+  PrintFact("started:", fmt::format("{}{}{}", record.created, record.file.empty() ? "" : " from ",
+                                    record.file.string()));
   if (!IsKnownHere(record.id)) {
     Print("  no record of it is here: this is what its first host knows{}\n",
           record.file.empty()
               ? "; what its tasks run is not known, as the file says another plan now"
               : ", and its plan is that of the file");
   }
-  if (!origin.workdir.empty()) Print("  workdir:  {}\n", WorkdirWords(origin));
-  if (!origin.git_commit.empty()) Print("  git:      {}\n", GitWords(origin));
-  if (!origin.version.empty()) Print("  by:       {}\n", origin.version);
-  Print("  plan:     {}\n", record.plan_sha256);
-  if (!record.settings.empty()) Print("  settings: {}\n", WordsOf(record.settings));
-  for (const auto& [key, value] : record.labels) Print("  label:    {}={}\n", key, value);
+  if (!origin.workdir.empty()) PrintFact("workdir:", WorkdirWords(origin));
+  if (!origin.git_commit.empty()) PrintFact("git:", GitWords(origin));
+  if (!origin.version.empty()) PrintFact("by:", origin.version);
+  PrintFact("plan:", record.plan_sha256);
+  if (!record.settings.empty()) PrintFact("settings:", WordsOf(record.settings));
+  for (const auto& [key, value] : record.labels)
+    PrintFact("label:", fmt::format("{}={}", key, value));
   for (const auto& [command, tasks] : TasksByCommand(record)) {
     if (!command.empty()) Print("  command:  {}: {}\n", FoldHosts(tasks), command);
   }

@@ -81,15 +81,15 @@ void NoteDamage(const JobRecord& record, int slot, const protocol::Hello& hello,
   details.push_back(fmt::format("{}: {}", host, *hello.damage));
 }
 
-void EndThroughCoordinator(const JobRecord& record, bool force, protocol::JobState& state,
-                           std::vector<std::string>& details) {
+void EndThroughCoordinator(const JobRecord& record, bool force, std::string_view why,
+                           protocol::JobState& state, std::vector<std::string>& details) {
   std::optional<SlowNotice> notice;
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
   Attached attached = Attach(record, 0, kAttachLimit, IsFirstOff(record));
   NoteDamage(record, 0, attached.hello, details);
   const bool live = attached.hello.serving == protocol::Serving::kAgent;
   if (live) {
-    attached.link->Call(type::kStop, {{"why", "tfdist down"}, {"force", force}}, In(kAnswerLimit));
+    attached.link->Call(type::kStop, {{"why", why}, {"force", force}}, In(kAnswerLimit));
   }
   notice.reset();
   SeeThrough(*attached.link, live, force, state);
@@ -205,17 +205,18 @@ bool Knows(const JobRecord& record, int slot, const std::string& host) {
 
 // A job whose coordinator is gone has no result of its own. One that was ended while `up` brought its
 // hosts up has never begun.
-void NoteEnd(const JobRecord& record, const protocol::JobState& state, bool nothing_left) {
+void NoteEnd(const JobRecord& record, const protocol::JobState& state, bool nothing_left,
+             std::string_view why) {
   LastSeen seen = SeenIn(state, true);
   const bool began = seen.stage != LastSeen::Stage::kStarting ||
                      record.last_seen.stage != LastSeen::Stage::kStarting;
   if (!began && nothing_left) {
     seen.stage = LastSeen::Stage::kNotStarted;
-    seen.why = "tfdist down";
+    seen.why = why;
   } else if (!seen.is_over() && nothing_left) {
     seen.stage = LastSeen::Stage::kEnded;
     seen.result = "stopped";
-    seen.why = "tfdist down";
+    seen.why = why;
     seen.ended_ns = WallClockNanoseconds();
   }
   NoteLastSeen(record, seen);
@@ -250,14 +251,14 @@ std::optional<std::string> StopItsUp(const JobRecord& record) {
 
 }  // namespace
 
-EndReport EndJob(const JobRecord& record, bool force) {
+EndReport EndJob(const JobRecord& record, bool force, std::string_view why) {
   EndReport report;
   std::optional<std::string> up = StopItsUp(record);
   protocol::JobState state;
   bool ended = false;
   std::set<int> doubtful;
   try {
-    EndThroughCoordinator(record, force, state, report.details);
+    EndThroughCoordinator(record, force, why, state, report.details);
     ended = state.phase == protocol::JobPhase::kEnded;
     doubtful.insert(state.unconfirmed.begin(), state.unconfirmed.end());
     doubtful.insert(state.unreachable.begin(), state.unreachable.end());
@@ -299,7 +300,7 @@ EndReport EndJob(const JobRecord& record, bool force) {
   for (const std::string& client : record.clients) {
     report.details.push_back(UnseenWorkOf(client));
   }
-  NoteEnd(record, state, report.all_confirmed());
+  NoteEnd(record, state, report.all_confirmed(), why);
   return report;
 }
 

@@ -23,7 +23,8 @@ struct EndReport {
 // when there is none, are asked directly. `force`: without grace. Harmless when the job is over.
 // The coordinator's plan says which hosts those are: `record` may have others, where the job was
 // started on another machine (AdoptJob).
-EndReport EndJob(const JobRecord& record, bool force);
+// `why`: of the job's end.
+EndReport EndJob(const JobRecord& record, bool force, std::string_view why = "tfdist down");
 
 // What `down` found, host by host. `again`: the command that does it again: "down --purge", say.
 void PrintEndReport(const JobRecord& record, const EndReport& report,

@@ -1,6 +1,7 @@
 // `tfdist exec [JOB] [TASK|HOST...] -- COMMAND`: a command on many hosts, at once.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,9 +16,12 @@
 #include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/find_job.h"
 #include "cli/find/sites.h"
 #include "cli/hosts/fan_out.h"
 #include "cli/job/connector.h"
+#include "cli/job/job_record.h"
+#include "cli/render/quote.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
@@ -39,12 +43,37 @@ std::optional<std::chrono::milliseconds> TimeoutOf(const ExecArguments& argument
                                DurationUnits(), arguments.timeout));
 }
 
+bool IsKnownJob(const std::string& word) {
+  return std::ranges::any_of(LoadRecords(), [&](const JobRecord& record) {
+    return record.name == word || record.id == word;
+  });
+}
+
+// `exec gpu1 gpu2 -- uptime`: hosts of no job.
+Sites SitesOfWords(const ExecArguments& arguments) {
+  const std::vector<std::string>& words = arguments.words;
+  try {
+    return FindRunningSites(words);
+  } catch (const NoSuchJob& error) {
+    const bool may_be_hosts = !words.empty() && !IsKnownJob(words[0]) &&
+                              std::ranges::none_of(words, [](const std::string& word) {
+                                return LooksLikeAFile(word) || word.find(':') != word.npos;
+                              });
+    if (!may_be_hosts) throw;
+    std::string command;
+    for (const std::string& word : arguments.command) command += " " + ShellWord(word);
+    throw NoSuchJob(
+        error.phase(), error.cause(),
+        fmt::format("for hosts: tfdist exec -H {} --{}", fmt::join(words, ","), command));
+  }
+}
+
 Sites SitesOf(const ExecArguments& arguments) {
   if (arguments.command.empty()) {
     throw UsageError(Phase::kUsage, "exec needs a command, after --",
                      "tfdist exec -H gpu1,gpu2 -- uptime");
   }
-  if (arguments.hosts.empty()) return FindRunningSites(arguments.words);
+  if (arguments.hosts.empty()) return SitesOfWords(arguments);
   if (arguments.words.empty())
     return SitesOfHosts(arguments.hosts, arguments.ssh_config, arguments.transport);
   throw UsageError(Phase::kUsage, "-H and a job exclude each other");
@@ -59,6 +88,7 @@ std::vector<Errand> ErrandsOf(const Sites& sites, const ExecArguments& arguments
   for (const Site& site : sites.sites) {
     HostCommand command;
     command.words = arguments.command;
+    command.expands_home = true;
     command.limit = limit;
     if (!site.task.empty()) {
       command.task = site.task;
@@ -196,6 +226,19 @@ void SayThatNoShellRunsIt(const std::vector<std::string>& command,
   Say("  try: no shell reads the command; for one: -- sh -c {}\n", ShellQuoted(command[0]));
 }
 
+// The user's shell has put this machine's home folder there.
+void SayThatTheTildeWasRead(const Sites& sites, const std::vector<std::string>& command,
+                            const std::vector<ErrandResult>& results) {
+  for (size_t at = 0; at < results.size(); ++at) {
+    const auto& end = results[at].end;
+    if (!end || end->status == 0 || sites.sites[at].host.local) continue;
+    for (const std::string& word : command) {
+      const std::string remedy = QuoteTheTilde(word);
+      if (!remedy.empty()) return Say("  try: {}\n", remedy);
+    }
+  }
+}
+
 int WorstExitCode(const FanOutResult& done) {
   if (done.interrupted) return kExitInterrupted;
   int worst = 0;
@@ -224,6 +267,7 @@ int ExecCommand(const ExecArguments& arguments) {
   PrintErrors(ErrorsOf(errands, done.results));
   SayWhatMayBeLeft(errands, done.results);
   SayThatNoShellRunsIt(arguments.command, done.results);
+  SayThatTheTildeWasRead(sites, arguments.command, done.results);
   if (done.threads_left) {
     (void)fflush(stdout);
     EndConnections();

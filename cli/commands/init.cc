@@ -351,11 +351,25 @@ void RefuseFilesAsHosts(const std::vector<std::string>& hosts) {
   }
 }
 
+// `init gpu1 -- python3 train.py -o cluster.toml`.
+void RefuseOutputInCommand(const InitArguments& arguments) {
+  const std::vector<std::string>& words = arguments.command;
+  if (words.size() < 2 || !arguments.output.empty()) return;
+  const std::string& option = words[words.size() - 2];
+  if ((option != "-o" && option != "--output") || !words.back().ends_with(".toml")) return;
+  throw UsageError(
+      Phase::kUsage,
+      fmt::format("{} {} stands after --, where all words are the command's", option, words.back()),
+      fmt::format("tfdist init {} -o {} -- COMMAND", fmt::join(arguments.hosts, " "),
+                  words.back()));
+}
+
 }  // namespace
 
 int InitCommand(InitArguments arguments) {
   if (arguments.output == "-") arguments.output.clear();
   RefuseFilesAsHosts(arguments.hosts);
+  RefuseOutputInCommand(arguments);
   if (arguments.command.empty()) arguments.command = {"python3", "train.py"};
   RefuseFileThatExists(arguments.output);
   const Plan plan = PlanToProbe(arguments, arguments.hosts);

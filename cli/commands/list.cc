@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/adopt_job.h"
 #include "cli/find/find_job.h"
 #include "cli/find/last_seen.h"
 #include "cli/find/sites.h"
@@ -34,17 +36,23 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto kListLimit = 30s;
-// "USER FOLDER" of each of tfdist's processes, of all users: its arguments name its slot's folder, .../jobs/JOB/hN.
+// "USER ROLE FOLDER" of each of tfdist's processes, of all users: its arguments name its slot's folder, .../jobs/JOB/hN. A holder is
+// there while a task runs.
 constexpr const char* kFindAgents = R"sh(
 for file in $(grep -las '/jobs/[^/]*/h[0-9]' /proc/[0-9]*/cmdline); do
   words=$(tr '\0' '\n' <"$file" 2>/dev/null)
   case $words in tfdist-agent* | /*/agent*) ;; *) continue ;; esac
   folder=$(printf '%s\n' "$words" | grep '/jobs/[^/]*/h[0-9]' | head -n 1)
-  printf '%s %s\n' "$(ls -ld "${file%/cmdline}" 2>/dev/null | awk '{print $3}')" "$folder"
+  printf '%s %s %s\n' "$(ls -ld "${file%/cmdline}" 2>/dev/null | awk '{print $3}')" "$(printf '%s\n' "$words" | sed -n 2p)" "$folder"
 done
 cat /proc/1/cmdline >/dev/null 2>&1 || echo hidden)sh";
 // Its last line where /proc hides what other accounts run (hidepid in proc(5)).
 constexpr std::string_view kHidden = "hidden\n";
+
+// As `created`: jq reads numbers above 2^53 only nearly. Empty: not known.
+std::string EndedText(const LastSeen& seen) {
+  return seen.ended_ns == 0 ? "" : UtcText(seen.ended_ns);
+}
 
 json RowJson(const JobRecord& record) {
   return {{"job", record.id},
@@ -53,6 +61,7 @@ json RowJson(const JobRecord& record) {
           {"why", record.last_seen.why},
           {"created", record.created},
           {"ended_ns", record.last_seen.ended_ns},
+          {"ended", EndedText(record.last_seen)},
           {"host_count", CountHosts(record.hosts)},
           {"task_count", record.tasks.size()},
           {"file", record.file.string()},
@@ -112,6 +121,26 @@ std::vector<JobRecord> RecordsWith(const std::vector<std::string>& labels) {
   return records;
 }
 
+// What tells jobs apart keeps its room on a narrow terminal; what `describe` shows, too, makes it.
+void DropColumnsFor(size_t columns, std::vector<std::vector<std::string>>& rows) {
+  constexpr size_t kEnough = 24;  // of a text that may be cut
+  constexpr size_t kGap = 2;
+  for (const char* title : {"LASTED", "HOSTS", "TASKS", "AGE", "WHY"}) {
+    std::vector<size_t> widths(rows[0].size(), 0);
+    for (const auto& row : rows) {
+      for (size_t at = 0; at < row.size(); ++at) {
+        const size_t width = DisplayWidth(row[at]);
+        widths[at] = std::max(widths[at], at == 0 ? width : std::min(width, kEnough));
+      }
+    }
+    const size_t gaps = kGap * (widths.size() - 1);
+    if (columns == 0 || std::accumulate(widths.begin(), widths.end(), gaps) <= columns) return;
+    const auto dropped = std::ranges::find(rows[0], title) - rows[0].begin();
+    if (static_cast<size_t>(dropped) == rows[0].size()) continue;
+    for (auto& row : rows) row.erase(row.begin() + dropped);
+  }
+}
+
 int ListJobs(const std::vector<std::string>& labels) {
   const std::vector<JobRecord> records = RecordsWith(labels);
   if (records.empty()) {
@@ -128,6 +157,7 @@ int ListJobs(const std::vector<std::string>& labels) {
   }
   AddColumn("WHY", WhyText, records, rows);
   AddColumn("LABELS", LabelText, records, rows);
+  DropColumnsFor(StdoutColumns(), rows);
   PrintLines(AlignColumns(rows, StdoutColumns()));
   return kExitSuccess;
 }
@@ -141,16 +171,35 @@ int ListAsJson(const std::vector<std::string>& labels) {
 
 using JobOfUser = std::pair<std::string, std::string>;  // job, user
 
+struct ProcessOfJob {
+  JobOfUser job;
+  bool is_holder = false;
+};
+
+struct JobOnHosts {
+  std::vector<std::string> hosts;
+  bool has_tasks = false;
+};
+
 // What a host has printed is text that anybody there may have made.
-std::optional<JobOfUser> AgentIn(std::string_view line) {
+std::optional<ProcessOfJob> ProcessIn(std::string_view line) {
   const std::string user(TakeWord(line));
+  const bool is_holder = TakeWord(line) == "holder";
   constexpr std::string_view kBefore = "/jobs/";
   const size_t before = line.rfind(kBefore);
   if (before == line.npos) return std::nullopt;
   line.remove_prefix(before + kBefore.size());
   const std::string job(line.substr(0, line.find('/')));
   if (!IsJobId(job)) return std::nullopt;
-  return JobOfUser{job, user};
+  return ProcessOfJob{{job, user}, is_holder};
+}
+
+// How long ago the job was started, by its id.
+std::string AgeOf(const std::string& job) {
+  JobRecord record;
+  record.created = CreatedBy(job);
+  const int64_t created = CreatedNanoseconds(record);
+  return created == 0 ? "-" : Span(std::max<int64_t>(0, WallClockNanoseconds() - created));
 }
 
 int ListOnHosts(const Sites& sites) {
@@ -161,7 +210,7 @@ int ListOnHosts(const Sites& sites) {
     errands.push_back({site.host.name, site.host, std::move(command)});
   }
   const FanOutResult done = FanOut(errands, sites.ssh, {.gather = true, .timeout = kListLimit});
-  std::map<JobOfUser, std::vector<std::string>> hosts;
+  std::map<JobOfUser, JobOnHosts> jobs;
   std::vector<Error> errors;
   std::vector<std::string> answered;
   std::vector<std::string> blind;
@@ -171,18 +220,24 @@ int ListOnHosts(const Sites& sites) {
     } else {
       answered.push_back(errands[at].label);
     }
-    std::set<JobOfUser> there;
+    std::map<JobOfUser, bool> there;
     if (done.results[at].output.ends_with(kHidden)) blind.push_back(errands[at].label);
     for (std::string_view rest = done.results[at].output; !rest.empty();) {
-      if (auto agent = AgentIn(TakeUpTo('\n', rest))) there.insert(*std::move(agent));
+      const auto process = ProcessIn(TakeUpTo('\n', rest));
+      if (process) there[process->job] |= process->is_holder;
     }
-    for (const JobOfUser& job : there) hosts[job].push_back(errands[at].label);
+    for (const auto& [job, has_tasks] : there) {
+      jobs[job].hosts.push_back(errands[at].label);
+      jobs[job].has_tasks |= has_tasks;
+    }
   }
-  std::vector<std::vector<std::string>> rows = {{"JOB", "USER", "ON"}};
-  for (const auto& [job, names] : hosts) {
-    rows.push_back({Harmless(job.first), Harmless(job.second), Harmless(FoldHosts(names))});
+  std::vector<std::vector<std::string>> rows = {{"JOB", "USER", "STATE", "AGE", "ON"}};
+  for (const auto& [job, here] : jobs) {
+    rows.push_back({Harmless(job.first), Harmless(job.second),
+                    here.has_tasks ? "tasks run" : "no task runs", AgeOf(job.first),
+                    Harmless(FoldHosts(here.hosts))});
   }
-  if (!hosts.empty()) {
+  if (!jobs.empty()) {
     PrintLines(AlignColumns(rows, StdoutColumns()));
   } else if (!answered.empty()) {
     Print("no job {} on {}\n", blind.empty() ? "runs" : "can be seen", FoldHosts(answered));

@@ -65,6 +65,7 @@ Plan PlanOfCommand(PlanSource source) {
                      ExampleOf(source));
   }
   source.job.settings = source.settings;
+  source.job.port_draw = source.port_draw;
   if (!source.no_workdir && !source.job.workdir) source.job.workdir = CurrentFolder();
   return PlanCommandLine(source.job);
 }
@@ -132,10 +133,10 @@ Plan PlanOfFile(const PlanSource& source) {
   if (!source.job.hosts.empty()) RefuseHostsBeside(source);
   RefuseOptionsOfNoFile(source);
   RefuseProgram(source.file);
-  PlanChanges changes{source.settings, source.job.command, source.job.env};
+  PlanChanges changes{source.settings, source.job.command, source.job.env, source.port_draw};
   if (!source.job.name.empty()) changes.settings.push_back("name=" + source.job.name);
   Plan plan = LoadPlan(fs::path(source.file), changes);
-  WarnOfProgram(plan, source.job.command);
+  if (source.port_draw == 0) WarnOfProgram(plan, source.job.command);
   return plan;
 }
 
@@ -185,6 +186,7 @@ Plan LoadPlan(PlanSource source) {
     const SlowNotice notice("looking at images");
     FindImages(plan);
   }
+  if (source.port_draw > 0) return plan;
   for (const std::string& warning : plan.warnings) PrintWarning(warning, "");
   return plan;
 }

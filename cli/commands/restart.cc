@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -12,6 +13,9 @@
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/commands/commands.h"
+#include "cli/deploy/file_hashes.h"
+#include "cli/deploy/workdir_hashes.h"
+#include "cli/deploy/workdir_list.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
@@ -20,6 +24,7 @@
 #include "cli/link/bootstrap.h"
 #include "cli/plan/container_clients.h"
 #include "cli/show/host_fold.h"
+#include "cli/show/plan_difference.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
@@ -92,6 +97,33 @@ void CheckThatItRuns(const JobRecord& record, const Attached& attached) {
       Phase::kControl,
       fmt::format("job {} does not run: {} has no agent of it", record.id, record.hosts[0].name),
       fmt::format("tfdist status {}", record.id));
+}
+
+// The tasks get the files that `up` sent, and who restarts them after a change may think otherwise.
+void SayWhatHasChanged(const JobRecord& record) {
+  std::map<std::string, std::string> sent = record.files;
+  const bool has_data = std::erase_if(sent, [](const auto& file) {
+                          return file.first.starts_with(kDataInRecord);
+                        }) > 0;
+  if (sent.empty() || record.origin.workdir.empty()) return;
+  Plan plan;
+  plan.workdir = record.origin.workdir;
+  std::map<std::string, std::string> now;
+  try {
+    FileHashes hashes(*plan.workdir);
+    now = HashesByPath(ListWorkdir(plan), hashes);
+  } catch (const Error&) {
+    return;  // it is gone, perhaps
+  }
+  // What is sent as data, the record does not name.
+  if (has_data) std::erase_if(now, [&](const auto& file) { return !sent.contains(file.first); });
+  const std::vector<std::string> changed = ChangedFiles(sent, now);
+  if (now.empty() || changed.empty()) return;
+  Say("tfdist: {}; the tasks start again with the files that `up` sent\n  try: {} sends the new "
+      "ones, for a new job\n",
+      ChangedFilesText(changed),
+      record.file.empty() ? "the same `up` with --replace"
+                          : fmt::format("tfdist up --replace {}", record.file.string()));
 }
 
 // After the end of a job its agents still answer for a moment.
@@ -223,6 +255,7 @@ int RestartCommand(const RestartArguments& arguments) {
   const std::vector<OrderedRun> runs = OrderRuns(record, attached, tasks);
   const std::string names = FoldHosts(TaskNames(runs));
   Say("tfdist: {} of job {} start{} again\n", names, record.id, runs.size() == 1 ? "s" : "");
+  SayWhatHasChanged(record);
   notice.emplace(fmt::format("waiting for {} to end and to start again", names));
   const JobState state = WaitForRuns(record, std::move(attached), runs);
   notice.reset();

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/for_each_job.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
@@ -228,28 +229,32 @@ int StatusUnanswered(const JobRecord& record, const Error& error, bool as_json) 
   return kExitHost;
 }
 
-}  // namespace
-
-int StatusCommand(const StatusArguments& arguments) {
-  const JobRecord record = FindJob(arguments.job, Deed::kLook);
+int ShowStatus(const JobRecord& record, bool as_json) {
   const bool is_left = IsLeftByItsUp(record);
   try {
     const JobView view = LookAtOrSay(record);
     if (is_left && view.state.phase == JobPhase::kNone) {
-      SayThatItWasLeft(record, arguments.json);
+      SayThatItWasLeft(record, as_json);
       return kExitSuccess;
     }
-    arguments.json ? PrintJson(ViewJson(record, view)) : PrintTable(record, view);
+    as_json ? PrintJson(ViewJson(record, view)) : PrintTable(record, view);
   } catch (const NothingThere& error) {
     if (is_left) {
-      SayThatItWasLeft(record, arguments.json);
+      SayThatItWasLeft(record, as_json);
       return kExitSuccess;
     }
-    return StatusUnanswered(record, error, arguments.json);
+    return StatusUnanswered(record, error, as_json);
   } catch (const Error& error) {
-    return StatusUnanswered(record, error, arguments.json);
+    return StatusUnanswered(record, error, as_json);
   }
   return kExitSuccess;
+}
+
+}  // namespace
+
+int StatusCommand(const StatusArguments& arguments) {
+  return ForEachJob(JobsMeantBy(arguments.jobs, Deed::kLook),
+                    [&](const JobRecord& record) { return ShowStatus(record, arguments.json); });
 }
 
 }  // namespace tfdist::cli

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/size_text.h"
 #include "base/text.h"
+#include "cli/cluster_file/standard_input.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/end_job.h"
 #include "cli/deploy/deployment.h"
@@ -61,8 +62,6 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr size_t kSecretBytes = 32;
-// No path of a work folder begins so.
-constexpr std::string_view kDataInRecord = "/data/";
 constexpr size_t kDigitsInRecord = 8;
 // A slow host is named after so long.
 constexpr auto kSlowHost = 5s;
@@ -100,16 +99,6 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
   if (plan.needs_runtime) cargo.runtime = PackRuntime();
   if (plan.needs_cuda_runtime) cargo.cuda_runtime = PackCudaRuntime();
   return cargo;
-}
-
-// A long list says no more than a short one.
-std::string ChangedFilesText(const std::vector<std::string>& changed) {
-  constexpr size_t kShown = 10;
-  const size_t shown = std::min(changed.size(), kShown);
-  return fmt::format(
-      "workdir changed: {}{}",
-      fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "),
-      changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
 }
 
 void ShowDifferences(const JobRecord& running, const JobRecord& wanted) {
@@ -642,6 +631,7 @@ class Launch {
       return kExitUsage;
     }
     if (const auto plan = PlanWithSpares(outcome)) return StartWithSpares(*plan, outcome);
+    if (const auto source = SourceWithOtherPorts(outcome)) return StartWithOtherPorts(*source);
     if (outcome.name_taken && left_.empty()) return TakenOver(outcome);
     PrintFailures(outcome);
     if (in_doubt_) {
@@ -665,6 +655,38 @@ class Launch {
       failed.push_back(failure.error.host());
     }
     return WithSparesFor(plan_, failed);
+  }
+
+  // Two jobs may have drawn one port (ports = "auto"), or any program has it.
+  [[nodiscard]] std::optional<PlanSource> SourceWithOtherPorts(
+      const Deployment::Outcome& outcome) const {
+    constexpr int kMostDraws = 5;
+    const bool is_rolled_back = !in_doubt_ && left_.empty() && outcome.roll_back_errors.empty();
+    PlanSource source = arguments_.source;
+    const bool may = plan_.draws_ports && is_rolled_back && source.file != kStandardInput &&
+                     ++source.port_draw < kMostDraws && !outcome.failures.empty();
+    const bool is_port = std::ranges::all_of(outcome.failures, [](const auto& failure) {
+      return failure.refusal == protocol::RefusalKind::kPortTaken;
+    });
+    if (!may || !is_port) return std::nullopt;
+    if (!plan_.file.empty()) source.file = plan_.file.string();
+    const Error& error = outcome.failures.front().error;
+    if (!arguments_.quiet)
+      Say("tfdist: {}: {}; drawing other ports\n", error.host(), error.cause());
+    return source;
+  }
+
+  int StartWithOtherPorts(const PlanSource& source) {
+    UpArguments again = arguments_;
+    again.source = source;
+    const Plan plan = LoadPlan(source);
+    mark_.reset();
+    interrupts_.reset();
+    Launch launch(plan, again, false);
+    // The same `up` is to find this job again.
+    launch.record_.plan_sha256 = launch.cargo_.job.plan_sha256 = record_.plan_sha256;
+    launch.replaced_ = replaced_;
+    return launch.Run();
   }
 
   int StartWithSpares(const Plan& plan, const Deployment::Outcome& outcome) {
@@ -740,7 +762,7 @@ class Launch {
     const Deployment::Outcome outcome = Rehearse(running);
     // A host that cannot be asked to go back could not be brought up again either.
     if (!outcome.failures.empty() || !left_.empty()) return FailedRehearsal(outcome, running);
-    const EndReport report = EndJob(running, false);
+    const EndReport report = EndJob(running, false, "tfdist up --replace");
     PrintEndReport(running, report);
     if (!report.all_confirmed()) {
       Say("tfdist: nothing was started in its place: what is left of it may hold ports and GPUs\n");
@@ -796,9 +818,18 @@ class Launch {
     return outcome.failures.empty() ? "" : outcome.failures.front().error.what();
   }
 
-  static void PrintFailures(const Deployment::Outcome& outcome) {
+  [[nodiscard]] Error WithTilde(const Error& error) const {
+    const bool is_here = std::ranges::all_of(plan_.hosts, &HostPlan::local);
+    const std::string quote =
+        is_here || error.phase() != Phase::kCommand ? "" : QuoteTheTilde(error.cause());
+    if (quote.empty()) return error;
+    const std::string remedy = error.remedy().empty() ? quote : error.remedy() + "; " + quote;
+    return Error(error.phase(), error.cause(), remedy).WithHost(error.host());
+  }
+
+  void PrintFailures(const Deployment::Outcome& outcome) const {
     std::vector<Error> errors;
-    for (const auto& failure : outcome.failures) errors.push_back(failure.error);
+    for (const auto& failure : outcome.failures) errors.push_back(WithTilde(failure.error));
     PrintErrors(errors);
     PrintErrors(outcome.roll_back_errors);
   }

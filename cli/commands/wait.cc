@@ -58,7 +58,8 @@ void PrintEnd(const JobRecord& record, const LastSeen& seen) {
              {"name", record.name},
              {"state", StateName(seen)},
              {"why", seen.why},
-             {"ended_ns", seen.ended_ns}});
+             {"ended_ns", seen.ended_ns},
+             {"ended", seen.ended_ns == 0 ? "" : UtcText(seen.ended_ns)}});
 }
 
 int WaitFor(const JobRecord& record, const FollowOptions& options, const WaitArguments& arguments) {

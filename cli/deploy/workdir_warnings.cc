@@ -276,9 +276,33 @@ std::vector<std::string> LinksOut(const fs::path& folder, const WorkdirListing& 
   return out;
 }
 
+namespace {
+
+// In an empty folder, unless an image or an earlier command of the task fills it.
+void WarnOfScriptsNotSent(const Plan& plan, std::vector<WorkdirWarning>& warnings) {
+  std::set<std::string> seen;
+  for (const TaskOnHost& task : plan.tasks) {
+    const auto script = ScriptOf(task);
+    const bool starts_in_empty = task.cwd.parts.empty() && !task.container;
+    if (!script || !script->is_opened || !starts_in_empty || script->path.starts_with('/'))
+      continue;
+    if (!seen.insert(script->path).second) continue;
+    warnings.push_back(
+        {fmt::format("no workdir is sent: {} starts in an empty folder, where no {} is",
+                     ToString(task.id), script->path),
+         "workdir = \".\" in [task] (without a file: no --no-workdir) sends the folder; cwd = "
+         "\"/PATH\" names one of the hosts"});
+  }
+}
+
+}  // namespace
+
 std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirListing& listing) {
   std::vector<WorkdirWarning> warnings;
-  if (!plan.workdir) return warnings;
+  if (!plan.workdir) {
+    WarnOfScriptsNotSent(plan, warnings);
+    return warnings;
+  }
   const Look look(plan, listing);
   look.AtStartFolders(warnings);
   look.AtScripts(warnings);

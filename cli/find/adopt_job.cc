@@ -30,15 +30,6 @@ void LearnBases(JobRecord& record) {
   });
 }
 
-// "2026-08-01T12:00:00Z", of an id that ends with "-20260801T120000Z-1a2b3c".
-std::string CreatedBy(const std::string& id) {
-  constexpr size_t kBack = sizeof("20260801T120000Z-1a2b3c") - 1;
-  if (id.size() < kBack) return "";
-  const std::string time = id.substr(id.size() - kBack);
-  return fmt::format("{}-{}-{}T{}:{}:{}Z", time.substr(0, 4), time.substr(4, 2), time.substr(6, 2),
-                     time.substr(9, 2), time.substr(11, 2), time.substr(13, 2));
-}
-
 // As the cluster file reaches them; the first one has answered. A host with several slots stands there once for each.
 std::vector<HostPlan> HostsOf(const protocol::JobPlan& job, const Plan& plan) {
   std::multimap<std::string, const HostPlan*> known;
@@ -100,6 +91,14 @@ protocol::JobPlan AskForPlan(JobRecord& record) {
 }
 
 }  // namespace
+
+std::string CreatedBy(const std::string& id) {
+  constexpr size_t kBack = sizeof("20260801T120000Z-1a2b3c") - 1;
+  if (id.size() < kBack) return "";
+  const std::string time = id.substr(id.size() - kBack);
+  return fmt::format("{}-{}-{}T{}:{}:{}Z", time.substr(0, 4), time.substr(4, 2), time.substr(6, 2),
+                     time.substr(9, 2), time.substr(11, 2), time.substr(13, 2));
+}
 
 std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
                               const std::string& name) {

@@ -9,6 +9,9 @@
 
 namespace tfdist::cli {
 
+// When the job was started, by its id: "2026-08-01T12:00:00Z", of one that ends with "-20260801T120000Z-1a2b3c".
+std::string CreatedBy(const std::string& id);
+
 // The jobs of that name that have a folder on the host, newest first.
 std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh, const std::string& name);
 

@@ -82,8 +82,8 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   if (host.local) return std::make_unique<LocalTransport>(host.name);
   if (host.ssh.empty()) {
     throw WithHost(
-        Unreachable(Phase::kConnect, "the cluster file does not name this host of the job",
-                    "add it to `hosts` as it was when the job started"),
+        Unreachable(Phase::kConnect, "neither the cluster file nor -H names this host of the job",
+                    "add it to `hosts`, or to -H, as it was named when the job started"),
         host.name);
   }
   ssh::Target target = TargetOf(host, ssh);

@@ -59,10 +59,11 @@ struct JobRecord {
   std::string id;
   std::string name;
   std::string plan_sha256;
-  std::filesystem::path file;      // the cluster file, as it was then
-  std::string created;             // 2026-08-01T12:00:00.123Z
-  std::vector<HostPlan> hosts;     // index = slot
-  std::vector<std::string> bases;  // tfdist's folder on each host; empty: not learned yet
+  std::filesystem::path file;   // the cluster file, as it was then
+  std::string created;          // 2026-08-01T12:00:00.123Z
+  std::vector<HostPlan> hosts;  // index = slot
+  // tfdist's folder on each host; empty: not learned yet, or `clean` has removed what lay there of the job.
+  std::vector<std::string> bases;
   SshOptions ssh;
   std::string shared;                // as in Plan
   std::string logdir;                // the same

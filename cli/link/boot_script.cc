@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/home_word.h"
 #include "base/text.h"
 #include "host.sh.h"
 #include "job/layout.h"
@@ -100,11 +101,14 @@ BootScript& BootScript::Set(std::string_view name, std::string_view value) {
   return *this;
 }
 
-BootScript& BootScript::SetWords(const std::vector<std::string>& words) {
+BootScript& BootScript::SetWords(const std::vector<std::string>& words, bool expands_home) {
   words_.clear();
   for (const std::string& word : words) {
     if (word.find('\0') != std::string::npos) throw Bug("NUL in a word of the command");
-    words_ += " " + ShellQuoted(word);
+    const size_t home = expands_home ? HomeIn(word) : word.npos;
+    words_ += " " + (home == word.npos ? ShellQuoted(word)
+                                       : ShellQuoted(word.substr(0, home)) + "\"$HOME\"" +
+                                             ShellQuoted(word.substr(home + 1)));
   }
   return *this;
 }

@@ -31,8 +31,9 @@ class BootScript {
 
   // Sets a variable for the script; `value` may be any text without NUL: it is quoted.
   BootScript& Set(std::string_view name, std::string_view value);
-  // The user's program and its arguments, for RunCommand; quoted as values are.
-  BootScript& SetWords(const std::vector<std::string>& words);
+  // The user's program and its arguments, for RunCommand; quoted as values are. `expands_home`: "~/x" among them is in the home
+  // folder of the host (base/home_word.h).
+  BootScript& SetWords(const std::vector<std::string>& words, bool expands_home = false);
   [[nodiscard]] const std::string& nonce() const { return nonce_; }
 
   // The whole text, ready to be sent, as a word that is run only where all of it has come and the shell is one for it; else it

@@ -27,7 +27,7 @@ constexpr std::string_view kIdleRemedy =
 
 BootScript ScriptOf(const HostCommand& command) {
   BootScript script(RandomHex(16));
-  script.SetWords(command.words).Set("mark", RandomHex(16));
+  script.SetWords(command.words, command.expands_home).Set("mark", RandomHex(16));
   script.Set("limit_seconds", std::to_string(command.limit.count()));
   script.Set("remote_dir", command.base).Set("job", command.job);
   script.Set("slot", std::to_string(command.slot)).Set("task", command.task);

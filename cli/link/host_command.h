@@ -15,6 +15,7 @@ namespace tfdist::cli {
 
 struct HostCommand {
   std::vector<std::string> words;  // the program and its arguments; no shell reads them
+  bool expands_home = false;       // "~/x" among them is in the home folder of the host
   // After this time the host itself ends the command, for a connection may be cut; 0: never.
   std::chrono::seconds limit{0};
   // To run in the environment and folder of a job's task; empty: in those of the account.

@@ -158,6 +158,16 @@ bool NamesPorts(const ClusterFile& file) {
          });
 }
 
+// "auto", of all tasks or of some.
+bool DrawsPorts(const ClusterFile& file) {
+  const auto is_drawn = [](const auto& named) { return named.second.value.any; };
+  return file.any_ports || std::ranges::any_of(file.ports, is_drawn) ||
+         std::ranges::any_of(file.roles, [&](const RoleTable& role) {
+           return (role.ports && role.ports->value.any) ||
+                  std::ranges::any_of(role.more_ports, is_drawn);
+         });
+}
+
 // An agent must not give the coordinator up before it is given up itself.
 int64_t OrphanTimeoutOf(const ClusterFile& file, const Plan& plan, Problems& problems) {
   const int64_t least_ms = 2 * plan.host_lost_ms;
@@ -242,6 +252,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   Plan plan;
   plan.name = file.name;
   plan.name_is_made = file.name_is_made;
+  plan.draws_ports = DrawsPorts(file);
   plan.layout = file.layout.value;
   plan.hosts = PlanHosts(placement);
   PlanTasks(file, placement, plan, problems);
@@ -267,6 +278,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
 
 void Change(const PlanChanges& changes, ClusterFile& file, Problems& problems) {
   file.given_env = ReadGivenEnv(changes.env, problems);
+  file.port_draw = changes.port_draw;
   if (changes.arguments.empty()) return;
   if (!file.task.command) {
     if (!file.task.command_said) {

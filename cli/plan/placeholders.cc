@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/home_word.h"
 #include "cli/cluster_file/nearest.h"
 #include "cli/plan/cluster_spec.h"
 #include "cli/plan/placement.h"
@@ -57,20 +58,6 @@ std::string_view WordIn(std::string_view text) {
   const bool is_word = std::all_of(word.begin(), word.end(), IsWordCharacter);
   const bool is_name = !word.empty() && IsTaskTypeName(word.substr(0, 1));  // begins with a letter
   return is_word && is_name ? word : std::string_view();
-}
-
-bool IsNameOfArgument(std::string_view text) {
-  return !text.empty() &&
-         std::ranges::all_of(text, [](char c) { return IsWordCharacter(c) || c == '-'; });
-}
-
-// Where "~" or "~/..." begins, as a whole text or behind the "--data=" of one; npos: nowhere.
-size_t HomeIn(std::string_view text) {
-  const auto is_home = [](std::string_view path) { return path == "~" || path.starts_with("~/"); };
-  if (is_home(text)) return 0;
-  const size_t equals = text.find('=');
-  if (equals == text.npos || !IsNameOfArgument(text.substr(0, equals))) return text.npos;
-  return is_home(text.substr(equals + 1)) ? equals + 1 : text.npos;
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ struct Plan {
   std::filesystem::path file;  // the cluster file, absolute; empty: there is none
   std::string name;
   bool name_is_made = false;      // of the command: nobody has said it
+  bool draws_ports = false;       // tasks' ports follow from the name alone: others would do
   std::string layout;             // uai | mirrored | roles
   std::vector<HostPlan> hosts;    // index = slot; slot 0 carries the coordinator; spares last
   std::vector<TaskOnHost> tasks;  // in the order of `render`
@@ -151,6 +152,7 @@ struct PlanChanges {
   std::vector<std::string> settings;   // "task.grace=1m" (cluster_file/set_values.h)
   std::vector<std::string> arguments;  // behind those of [task] command
   std::vector<std::string> env;        // as CommandLineJob has it
+  int port_draw = 0;                   // as ClusterFile has it
 };
 
 // Reads and checks a cluster file; "-": the standard input, whose files count from the current

@@ -43,8 +43,9 @@ Located<PortRequest> RequestOf(const ClusterFile& file, const std::string& group
 }
 
 // Where the ports of a job begin that may have any: below those that kernels give to connections, and the same each time
-// that the job starts (FNV-1a).
-int BaseOf(const std::string& job) {
+// that the job starts (FNV-1a), unless some of them were taken (`draw`).
+int BaseOf(std::string job, int draw) {
+  job.append(static_cast<size_t>(draw), '+');
   constexpr uint32_t kLowest = 10'000;
   constexpr uint32_t kCount = 20'000;
   uint32_t hash = 2'166'136'261;
@@ -177,7 +178,7 @@ std::vector<std::vector<TaskPorts>> AssignPorts(const ClusterFile& file, const P
     }
   }
 
-  Assigner assigner(BaseOf(file.name), problems);
+  Assigner assigner(BaseOf(file.name, file.port_draw), problems);
   for (auto& [machine, tasks] : groups) {
     const bool has_coordinator = machine == machines.front() && file.control_port;
     assigner.Assign(tasks, has_coordinator ? file.control_port->value : 0);

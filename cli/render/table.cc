@@ -117,6 +117,23 @@ size_t DisplayWidth(std::string_view text) {
   return width;
 }
 
+std::vector<std::string> Wrapped(std::string_view text, size_t columns) {
+  std::vector<std::string> lines(1);
+  size_t width = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (!lines.back().empty() && width + 1 + DisplayWidth(word) > columns) {
+      lines.emplace_back();
+      width = 0;
+    }
+    if (!lines.back().empty()) lines.back() += ' ';
+    width += DisplayWidth(word) + (lines.back().empty() ? 0 : 1);
+    lines.back() += word;
+  }
+  return lines;
+}
+
 std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, size_t columns) {
   if (rows.empty()) return {};
   std::vector<size_t> widths = Widths(rows);

@@ -11,6 +11,9 @@ namespace tfdist::cli {
 // How many columns of a terminal the text takes: characters of East Asia and emoji take two, marks that combine none.
 size_t DisplayWidth(std::string_view text);
 
+// Lines of at most `columns`; a word that is longer stands on its own.
+std::vector<std::string> Wrapped(std::string_view text, size_t columns);
+
 // Two blanks between columns, none at the end of a line. Every row has as many cells as the first. `columns`: of a
 // terminal, whose width no line is to pass: cells of the widest columns lose their middle ("pyth…n.py"), but for the first,
 // which names its row: a line passes the width where that column does. 0: no limit.

@@ -131,4 +131,13 @@ std::vector<std::string> PlanDifferences(const JobRecord& running, const JobReco
   return Difference(running, wanted).Lines();
 }
 
+std::string ChangedFilesText(const std::vector<std::string>& changed) {
+  constexpr size_t kShown = 10;
+  const size_t shown = std::min(changed.size(), kShown);
+  return fmt::format(
+      "workdir changed: {}{}",
+      fmt::join(changed.begin(), changed.begin() + static_cast<ptrdiff_t>(shown), ", "),
+      changed.size() > shown ? fmt::format(" and {} more", changed.size() - shown) : "");
+}
+
 }  // namespace tfdist::cli

@@ -97,6 +97,20 @@ size_t StdoutColumns() {
                                                                          : kWhereUnknown;
 }
 
+std::string QuoteTheTilde(std::string_view text) {
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || std::string_view(home).size() < 2) return "";
+  const std::string below = std::string(home) + '/';
+  const size_t at = text.find(below);
+  const bool is_path = at != text.npos && (at == 0 || text[at - 1] == ' ' || text[at - 1] == '=' ||
+                                           text[at - 1] == '\'');
+  if (!is_path) return "";
+  return fmt::format(
+      "if your shell made {} of ~: quote it ('~/...'), and each host puts its own home folder "
+      "there",
+      home);
+}
+
 std::string HostOfSlot(const protocol::JobState& state, int slot) {
   const auto at = static_cast<size_t>(slot);
   return at < state.plan.slots.size() ? state.plan.slots[at].host : fmt::format("slot {}", slot);

@@ -17,6 +17,10 @@ namespace tfdist::cli {
 std::string Span(int64_t nanoseconds);
 // Of the terminal on stdout; 0: it is none.
 size_t StdoutColumns();
+
+// A remedy where `text` names a path in the home folder of this machine's user, which a shell makes of ~/x: for what a host does
+// not have. Empty: it names none.
+std::string QuoteTheTilde(std::string_view text);
 // "1 host", "2 hosts".
 std::string Counted(size_t count, std::string_view what);
 // "2 of 4 hosts", "0 of 1 host"; of one that is all of them "1 host".

@@ -40,7 +40,10 @@ std::vector<WorkdirWarning> SayOtherWarnings(const Plan& plan, const WorkdirList
 }  // namespace
 
 WorkdirListing LookThroughWorkdir(const Plan& plan, bool say) {
-  if (!plan.workdir) return {};
+  if (!plan.workdir) {
+    if (say) (void)SayOtherWarnings(plan, {});
+    return {};
+  }
   WorkdirListing listing = List(plan);
   if (say) SaySize(plan, listing);
   const std::vector<WorkdirWarning> certain = SayOtherWarnings(plan, listing);
@@ -52,7 +55,7 @@ WorkdirListing LookThroughWorkdir(const Plan& plan, bool say) {
 }
 
 void ShowWorkdir(const Plan& plan) {
-  if (!plan.workdir) return;
+  if (!plan.workdir) return (void)SayOtherWarnings(plan, {});
   const WorkdirListing listing = List(plan);
   SaySize(plan, listing);
   for (const auto& warning : SayOtherWarnings(plan, listing)) {
@@ -61,7 +64,7 @@ void ShowWorkdir(const Plan& plan) {
 }
 
 WorkdirLook WarnOfWorkdir(const Plan& plan) {
-  if (!plan.workdir) return {};
+  if (!plan.workdir) return {{}, SayOtherWarnings(plan, {})};
   WorkdirListing listing = List(plan);
   std::vector<WorkdirWarning> certain = SayOtherWarnings(plan, listing);
   return {std::move(listing), std::move(certain)};

@@ -66,6 +66,38 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.code, 0, done)
         self.assertEqual(done.out, "---- h[1-3] (3)\n" + "".join(f"<{word}>" for word in words) + "\n")
 
+    def test_a_tilde_is_the_home_folder_of_the_host(self):
+        """As in the command of a cluster file; only where the whole word is a path, or the value of an option."""
+        done = self.exec("--gather", "--", "printf", "<%s>", "~", "~/a b", "--data=~/c", "x~/d", "a ~/e")
+        self.assertEqual(done.out, "---- h[1-3] (3)\n</home/trainer></home/trainer/a b><--data=/home/trainer/c><x~/d><a ~/e>\n", done)
+        self.start_job("sleep infinity")
+        self.assertIn("worker:0 | /home/trainer/a\n", self.user.run("exec", "worker:0", "--", "echo", "~/a").out)
+
+    def test_a_tilde_that_the_users_own_shell_has_read_is_named(self):
+        path = self.user.folder / "data"  # below the user's HOME
+        done = self.exec("--", "ls", str(path))
+        self.assertEqual(done.err.count(f"  try: if your shell made {self.user.folder} of ~: quote it ('~/...'), and each host puts its own "
+                                        "home folder there\n"), 1, done)
+        self.assertNotIn("quote it", self.exec("--", "ls", "/nothing").err)
+        self.assertNotIn("quote it", self.exec("--", "echo", str(path)).err)
+        connection = ("-F", str(self.hosts.ssh_config), "-H", self.names[0], "--no-workdir")
+        for words in (("--set", f"task.venv={path}", "--", "python", "-V"), ("--", f"{path}/bin/python", "-V")):
+            up = self.user.run("up", *connection, *words).expect(3)
+            self.assertRegex(up.err, rf"  try: .*; if your shell made {self.user.folder} of ~: quote it")
+        self.assertNotIn("quote it", self.user.run("up", *connection, "--", "/nothing/python", "-V").expect(3).err)
+
+    def test_hosts_without_their_option_are_told_it(self):
+        done = self.user.run("exec", "h1", "h2", "--", "echo", "a b").expect(4)
+        self.assertIn("no job h1 is known on this machine, nor a task or host of that name\n"
+                      "  try: for hosts: tfdist exec -H h1,h2 -- echo 'a b'\n", done.err)
+        self.assertNotIn("exec -H", self.user.run("exec", "worker:0", "--", "true").expect(4).err)
+
+    def test_a_command_gets_no_input(self):
+        words = ("exec", "-F", str(self.hosts.ssh_config), "-H", "h1", "--", "cat")
+        done = subprocess.run([str(BIN / "tfdist"), *words], input=b"text\n", capture_output=True, env=self.user.env, timeout=60, check=True)
+        self.assertEqual(done.stdout, b"")
+        self.assertIn("The command's stdin is empty", " ".join(self.user.run("exec", "--help").out.split()))
+
     def test_the_exit_code_is_the_worst_one(self):
         done = self.exec("--", "sh", "-c", "test $(hostname) = h1 || exit 7; exit 3")
         self.assertEqual(done.code, 7, done)

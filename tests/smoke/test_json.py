@@ -1,6 +1,7 @@
 """What commands print with --json is what docs/json.schema.json says, and docs/json.md has the same keys."""
 
 import copy
+import datetime
 import json
 import pathlib
 import re
@@ -50,6 +51,16 @@ class Json(unittest.TestCase):
             self.assertEqual(schema.problems(each), [], f"{command}: {result.out}")
         self.seen.add(command)
         return value
+
+    def test_the_end_of_a_job_is_text_too(self):
+        """JavaScript and jq keep 53 bits of a number, and nanoseconds since 1970 have 61."""
+        self.seen = set()
+        self.user.run("up", "-H", "localhost", "--no-workdir", "--", "true").expect(0)
+        [row] = self.read("list")
+        self.assertEqual(self.read("wait")["ended"], row["ended"])
+        self.assertRegex(row["ended"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        seconds = datetime.datetime.fromisoformat(row["ended"].replace("Z", "+00:00")).timestamp()
+        self.assertAlmostEqual(seconds, row["ended_ns"] / 1e9, places=2)
 
     def test_every_command_prints_what_the_schema_says(self):
         self.seen = set()

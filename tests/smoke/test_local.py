@@ -123,6 +123,18 @@ count = 1
             self.assertIn("worker:0 | last", result.out)
 
 
+    def test_workers_that_fail_once_the_chief_has_ended_do_not_fail_the_job(self):
+        """As `ray symmetric-run` does it: the same command on all hosts, and each worker fails when its head is gone."""
+        script = "[ $RANK = 0 ] && exec sleep 0.1; sleep 1; exit 1"
+        job = ["up", "--no-workdir", "-H", "localhost:2", "--name", "ray", "--set", "finish_timeout=60s"]
+        words = ["--", "sh", "-c", script]
+        with Tfdist("ray") as user:
+            ports = ["--set", f"cluster.ports.worker={clusters.free_ports(2)}"]
+            alone = user.run(*job, *ports, *words, seconds=60)
+            self.assertEqual(alone.code, 1, alone)
+            result = user.run(*job, *ports, "--set", "cluster.chief_name=chief", "--set", "done=chief", *words, seconds=60)
+            self.assertEqual(result.code, 0, result)
+
     def test_a_task_that_runs_on_after_the_first_is_named_with_what_to_do(self):
         with Tfdist("finish") as user:
             job = ["up", "-q", "--no-workdir", "-H", "localhost:2", "--set", f"cluster.ports.worker={clusters.free_ports(2)}"]
@@ -916,7 +928,9 @@ class LocalJob(unittest.TestCase):
         second = self.user.run("up", str(self.user.folder / "cluster.toml"))
         self.assertNotIn("| model.ckpt", second.out)
         self.assertIn(f"tfdist: warning: 127.0.0.1: job {job} {said}\n  try: tfdist pull {job} brings them home; ", second.err)
-        for job in (job, self.user.job_id()):
+        jobs = [job, self.user.job_id()]
+        self.assertNotIn(said, self.user.run("up", str(self.user.folder / "cluster.toml")).err)  # said once
+        for job in (*jobs, self.user.job_id()):
             self.user.run("down", "--purge", job).expect(0)
         self.assertNotIn(said, self.user.run("up", str(self.user.folder / "cluster.toml")).err)
 

@@ -53,6 +53,33 @@ class CommandLine(unittest.TestCase):
         self.assert_refused(["status", "--jsn"], "unknown: --jsn; did you mean '--json'?")
         self.assert_refused(["zzz"], "there is no command 'zzz'\n  try: tfdist --help")
 
+    def test_a_key_of_the_file_that_is_no_option_is_set(self):
+        for option, meant in {"--venv": "task.venv", "--venv=x": "task.venv", "--log-limit": "task.log_limit", "--ports": "cluster.ports",
+                              "--deadline": "deadline"}.items():
+            self.assert_refused(["up", option, "-H", "localhost", "--", "true"], f"unknown: {option}; did you mean '--set {meant}=...'?")
+        self.assertNotIn("did you mean", self.user.run("status", "--venv").expect(2).err)
+        self.assertNotIn("--set ", self.user.run("up", "--cluster", "-H", "localhost", "--", "true").expect(2).err)  # a table
+
+    def test_an_output_file_of_init_is_no_word_of_the_command(self):
+        self.assert_refused(["init", "localhost", "--", "python3", "train.py", "-o", "cluster.toml"],
+                            "-o cluster.toml stands after --, where all words are the command's\n"
+                            "  try: tfdist init localhost -o cluster.toml -- COMMAND\n")
+        self.user.run("init", "localhost", "-o", "cluster.toml", "--", "python3", "train.py", "-o", "other.toml").expect(0)
+
+    def test_data_with_a_mistake_is_named_once(self):
+        for data in ('set = { path = "relative" }', "set = 7", 'set = {}', '"a-b" = "/x"'):
+            name = "a-b" if data.startswith('"') else "set"
+            file = self.user.write("cluster.toml", f"""[cluster]
+hosts = ["localhost"]
+layout = "mirrored"
+[task]
+command = ["ls", "{{data:{name}}}"]
+[data]
+{data}
+""")
+            refused = self.user.run("render", file).expect(2)
+            self.assertNotIn("stands for nothing", refused.err)
+
     def test_an_unknown_option_is_named_though_something_else_is_missing(self):
         self.assert_refused(["up", "--foo"], "--foo")
         self.assert_refused(["clean", "--foo"], "--foo")

@@ -4,6 +4,7 @@ import unittest
 
 from tests.support import clusters
 from tests.support.tfdist import Tfdist
+from tests.support.waiting import wait_for
 
 # A server as some libraries have it: without SO_REUSEADDR, and it closes first. Then its port is in TIME_WAIT for a minute.
 SERVER = """
@@ -53,6 +54,40 @@ gpus = 0
         self.assertIn(f"port {port} of worker:0 is that of worker:0 of job {job}, which is on this host\n", refused.err)
         self.assertIn(f"tfdist wait {job}, tfdist down {job}", refused.err)
         self.assertEqual(self.user.run("down", "one").code, 0)
+
+    @staticmethod
+    def names_with_one_port():
+        """FNV-1a of a name is where its ports begin (cli/plan/ports.cc)."""
+        names = {}
+        for number in range(10_000):
+            name, value = f"job{number}", 2_166_136_261
+            for byte in name.encode():
+                value = (value ^ byte) * 16_777_619 % 2**32
+            other = names.setdefault(value % 20_000, name)
+            if other != name:
+                return other, name
+        raise AssertionError("no two names with one port")
+
+    def test_jobs_that_draw_one_port_both_start(self):
+        """One after the other, and at once."""
+        first, second = self.names_with_one_port()
+        command = ("up", "-d", "-H", "localhost:2", "--no-workdir", "--set", 'cluster.ports="auto"')
+        server = ("--", "python3", "-c", "import socket, sys, time; s = socket.create_server(('', int(sys.argv[1]))); print('there', flush=True); time.sleep(1000)", "{port}")
+        self.user.run(*command, "--name", first, *server).expect(0)
+        drawn = self.user.run(*command, "--name", second, *server).expect(0)
+        self.assertRegex(drawn.err, rf"tfdist: localhost: port \d+ of worker:[01] is that of worker:[01] of job {first}-\S+, which is on this host; "
+                                    r"drawing other ports\n")
+        wait_for(lambda: self.user.run("logs", second).out.count("there") == 2, "both of its tasks listen")
+        again = self.user.run(*command, "--name", second, *server).expect(0)
+        self.assertIn("runs already, from this plan", again.err)
+        self.user.run("down", "--force", first).expect(0)
+        self.user.run("down", "--force", second).expect(0)
+        both = [self.user.start(*command, "--name", name, *server) for name in (first, second)]
+        for up in both:
+            self.assertEqual(up.wait(60), 0, up.err.read_text())
+        for name in (first, second):
+            wait_for(lambda name=name: self.user.run("logs", name).out.count("there") == 2, f"both tasks of {name} listen")
+            self.user.run("down", "--force", name).expect(0)
 
     def serve(self, fails):
         port = clusters.free_ports(1)

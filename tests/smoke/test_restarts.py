@@ -72,6 +72,20 @@ class Restarts(unittest.TestCase):
         self.assert_trained(up)
         self.assertIn("tfdist: tfdist restart; starting worker:0 again\n", up.err.read_text())
 
+    def test_restart_says_that_the_workdir_has_changed(self):
+        self.user.write("work/train.py", "import time; time.sleep(1000)\n")
+        self.user.write("work/data/set", "1")
+        file = self.user.write("job.toml", clusters.local("job", ["python3", "train.py", "{data:set}"], slots=1, task_extra='workdir = "work"')
+                               + '[data]\nset = "work/data"\n')
+        self.user.run("up", "-d", file).expect(0)
+        self.user.wait_until_tasks_run()
+        self.assertNotIn("changed", self.user.run("restart", "job").expect(0).err)
+        self.user.write("work/train.py", "import time; time.sleep(2000)\n")
+        self.user.write("work/data/set", "2")
+        self.assertIn("tfdist: workdir changed: train.py; the tasks start again with the files that `up` sent\n"
+                      f"  try: tfdist up --replace {file} sends the new ones, for a new job\n", self.user.run("restart", "job").expect(0).err)
+        self.user.run("down", "--force", "job").expect(0)
+
     def test_restart_refuses_what_cannot_be(self):
         self.user.run("restart", "nobody").expect(4)
         file = self.user.write("job.toml", clusters.local("job", ["true"], slots=1))

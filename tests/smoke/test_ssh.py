@@ -292,6 +292,52 @@ class HostsThatAreOff(OverSsh):
         self.assertIn("stopped", self.user.run("wait").expect(1).err)
         self.assertNotIn("running", self.user.run("status").out)
 
+    def test_a_job_of_another_machine_is_found_by_its_hosts(self):
+        hosts = self.start_hosts(3)
+        connection = ("-F", str(hosts.ssh_config))
+        self.user.run("up", "-d", *connection, "-H", "h1,h2", "--no-workdir", "--name", "job", "--",
+                      *shell("echo $TFDIST_TASK here; echo result >file; exec sleep infinity")).expect(0)
+        self.user.wait_until_tasks_run()
+        job = self.user.job_id()
+        laptop = Tfdist("laptop")
+        self.addCleanup(laptop.close)
+
+        def place(*some):
+            return (*connection, "-H", ",".join(host.name for host in some))
+
+        self.assertIn("tfdist list -H", laptop.run("status", *place(hosts[2])).expect(4).err)
+        self.assertIn("the first host of job", laptop.run("status", *place(hosts[1])).expect(2).err)
+        both = place(hosts[1], hosts[0])  # in any order
+        status = laptop.run("status", *both, "job").expect(0)
+        self.assertIn(f"job {job}: running", status.out)
+        self.assertIn(f"tfdist: job {job} is known on this machine from now on; ", status.err)
+        self.assertNotIn("from now on", laptop.run("why", *both).expect(0).err)
+        self.assertIn("worker:1 | worker:1 here\n", laptop.run("logs", *both, "worker:1").expect(0).out)
+        self.assertIn("worker:0 on ", laptop.run("restart", *both, "job", "worker:0").expect(0).out)
+        home = laptop.folder / "results"
+        laptop.run("pull", *both, "job", "--to", str(home)).expect(0)
+        self.assertEqual({path.name for path in home.rglob("*") if path.is_file()}, {"file"})
+        self.assertIn("no job other", laptop.run("down", *both, "other").expect(4).err)
+        laptop.run("down", *both).expect(0)
+        self.assertIn(f"job {job}: stopped", laptop.run("status", job).expect(0).out)
+        self.assertEqual(self.user.status()["state"], "stopped")
+
+    def test_bash_reads_its_start_up_file_and_sh_reads_none(self):
+        """As configs/README.md says: SSH_CLIENT makes bash take its shell for one of rshd's."""
+        hosts = self.start_hosts(1, bashrc="echo noise\n")
+        for shell_words, noise in ((["bash", "-c"], 1), (["sh", "-c"], 0), (["bash", "-lc"], 0)):
+            up = self.user.run("up", self.write(hosts, [*shell_words, "echo said"], layout="mirrored")).expect(0)
+            self.assertEqual((up.out.count("| noise\n"), up.out.count("| said\n")), (noise, 1), shell_words)
+
+    def test_status_shows_several_jobs(self):
+        hosts = self.start_hosts(1)
+        for name in ("one", "two"):
+            file = self.user.write(f"{name}.toml", clusters.over_ssh(name, shell("true"), hosts, layout="mirrored"))
+            self.user.run("up", file).expect(0)
+        shown = self.user.run("status", "one", "two").expect(0)
+        self.assertEqual(re.findall(r"(?m)^job (one|two)-\S+: succeeded", shown.out), ["one", "two"])
+        self.assertIn("no job three", self.user.run("status", "one", "three").expect(4).err)
+
     def clean_without_the_last(self, hosts):
         """After a job has succeeded on all of them."""
         up = self.user.run("up", self.write(hosts, shell("true"), layout="mirrored"))
@@ -303,6 +349,16 @@ class HostsThatAreOff(OverSsh):
         self.assertRegex(cleaned.err, f"(?s)^tfdist: {hosts[-1].address}: connect: .*"
                          f"1 of {len(hosts)} hosts did not answer: what lies there stays\n  try: ")
         return cleaned
+
+    def test_prune_forgets_what_clean_has_removed(self):
+        """Of tfdist's folder nothing is left then, nor anything beside it."""
+        hosts = self.start_hosts(2)
+        file = self.write(hosts, shell("echo result >file"), layout="mirrored")
+        self.user.run("up", file).expect(0)
+        self.assertIn("files of its tasks are on ", self.user.run("prune").expect(0).out)
+        self.user.run("clean", "--all", "--yes", file).expect(0)
+        self.assertIn("succeeded", self.user.run("status").expect(0).out)
+        self.assertIn("forgot 1 job; ", self.user.run("prune").expect(0).out)
 
     def test_clean_removes_all_on_the_other_hosts(self):
         hosts = self.start_hosts(3)

@@ -112,7 +112,7 @@ command = {clusters.toml_list(command)}
             listed = self.user.run("list", *words)
             self.assertEqual(listed.code, 0, listed)
             for name in ids:
-                self.assertRegex(listed.out, rf"(?m)^{ids[name]} +{getpass.getuser()} +(127.0.0.1|localhost)$")
+                self.assertRegex(listed.out, rf"(?m)^{ids[name]} +{getpass.getuser()} +tasks run +\d+s +(127.0.0.1|localhost)$")
         self.assertRegex(self.user.run("list").out, rf"(?m)^{ids['one']} +running +\d+s +\d+s +1 +2 +{file}$")
         self.assertIn("did you mean 'two'?", self.user.run("status", "twoo").err)
         self.assertIn("no job wrker is known on this machine, nor a task or host of that name",
@@ -159,7 +159,7 @@ gpus = 0
         described = json.loads(self.user.run("describe", "--json", file).expect(0).out)
         self.assertEqual(([task["command"] for task in described["tasks"]], described["file"]), (["", ""], ""))
         self.assertIn("worker:0 | here", self.user.run("logs", file, "worker:0").expect(0).out)
-        self.assertIn("127.0.0.2: connect: the cluster file does not name this host of the job\n  try: add it to `hosts`",
+        self.assertIn("127.0.0.2: connect: neither the cluster file nor -H names this host of the job\n  try: add it to `hosts`",
                       self.user.run("exec", file, "worker:1", "--", "true").expect(3).err)
         self.user.run("down", file).expect(0)
 
@@ -327,6 +327,29 @@ gpus = 0
                 self.assertEqual([line for line in table.splitlines() if len(line) > columns and line != self.user.job_id()], [], words)
         for columns in (20, 80):
             self.assertRegex(self.on_terminal(columns, "list"), rf"(?m)^{self.user.job_id()}\b")
+
+    def test_a_narrow_list_shows_what_tells_jobs_apart(self):
+        words = ("up", "-H", "localhost", "--no-workdir", "--name", "digits")
+        rates = ("0.001", "0.002")
+        for rate in rates:
+            self.user.run(*words, "--label", f"lr={rate}", "--", "true", "--model", "mlp", "--lr", rate).expect(0)
+            self.user.run(*words, "--label", f"lr={rate}", "--", "false", "--model", "mlp", "--lr", rate).expect(1)
+        shown = self.on_terminal(80, "list")
+        self.assertLessEqual(max(len(line) for line in shown.splitlines()), 80)
+        for rate in rates:
+            self.assertEqual(len(re.findall(rf"(?m)^digits-\S+ +(succeeded|failed) .*(?:true|fals)\S* .*--lr {rate} +lr={rate}$|"
+                                            rf"^digits-\S+ +(succeeded|failed) .*lr={rate} .*--lr {rate}$", shown)), 2, shown)
+        self.assertRegex(self.on_terminal(200, "list"), r"^JOB +STATE +AGE +LASTED +HOSTS +TASKS +WHY +LABELS +FILE OR COMMAND\n")
+
+    def test_help_and_describe_fit_the_terminal(self):
+        self.assertEqual(self.user.run("up", self.write(shell("echo")), "--label", "note=" + " ".join(["word"] * 30)).code, 0)
+        for columns in (40, 80):
+            for words in (["--help"], ["up", "--help"], ["help", "exec"], ["describe"]):
+                shown = self.on_terminal(columns, *words)
+                known = (r"Usage: ", r"       tfdist ", r"  command: ", r"  started: ", r"  plan: ", r"job ", r"  -?-?\S+")  # a word that cannot be parted
+                long = [line for line in shown.splitlines() if len(line) > columns and " " in line.strip()
+                        and not any(re.match(rf"{start}\S* ?\S*( ?\S*)?$|{start}.*", line) for start in known[:6])]
+                self.assertEqual(long, [], shown)
 
     def test_set_changes_one_value_for_this_once(self):
         file = self.write(shell("echo $LR $TFDIST_JOB"), task_extra='env = { LR = "1" }')

@@ -1,0 +1,113 @@
+#include "cli/find/job_on_hosts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/failures.h"
+#include "cli/find/adopt_job.h"
+#include "cli/find/find_job.h"
+#include "cli/find/sites.h"
+#include "cli/hosts/for_each_host.h"
+#include "cli/job/job_record.h"
+#include "cli/show/report.h"
+#include "cli/show/slow_notice.h"
+#include "cli/stream/print.h"
+#include "job/layout.h"
+
+namespace tfdist::cli {
+namespace {
+
+struct JobThere {
+  bool runs = false;
+  std::optional<size_t> first;  // of the plan's hosts: the one with slot 0
+};
+using JobsThere = std::map<std::string, JobThere>;  // by id
+
+std::string NameOf(const std::string& id) { return id.substr(0, id.rfind('-', id.rfind('-') - 1)); }
+
+JobsThere LookOn(const Plan& plan, const std::string& word) {
+  std::vector<std::vector<RemoteJob>> found(plan.hosts.size());
+  const SlowNotice notice("looking for jobs there");
+  const auto failures = ForEachHost(
+      plan.hosts.size(), [&](size_t at) { found[at] = JobsOn(plan.hosts[at], plan.ssh, ""); });
+  std::vector<Error> errors;
+  for (size_t at = 0; at < failures.size(); ++at) {
+    if (failures[at]) errors.push_back(WithHost(*failures[at], plan.hosts[at].name));
+  }
+  PrintErrors(errors);
+  JobsThere jobs;
+  for (size_t at = 0; at < found.size(); ++at) {
+    for (const RemoteJob& job : found[at]) {
+      if (!IsJobId(job.job) || (!word.empty() && job.job != word && NameOf(job.job) != word))
+        continue;
+      JobThere& there = jobs[job.job];
+      there.runs = there.runs || job.running;
+      if (job.slot == 0) there.first = at;
+    }
+  }
+  return jobs;
+}
+
+std::pair<std::string, JobThere> Choose(const JobsThere& jobs, const JobPlace& place,
+                                        const std::string& word) {
+  std::vector<std::pair<std::string, JobThere>> all(jobs.begin(), jobs.end());
+  if (all.empty()) {
+    throw NoSuchJob(Phase::kUsage,
+                    fmt::format("no job {}{}is on {}", word, word.empty() ? "" : " ", place.hosts),
+                    fmt::format("tfdist list -H {} shows which run there", place.hosts));
+  }
+  std::ranges::sort(all, [](const auto& a, const auto& b) {
+    return std::pair(a.second.runs, CreatedBy(a.first)) >
+           std::pair(b.second.runs, CreatedBy(b.first));
+  });
+  if (all.size() > 1 && all[1].second.runs) {
+    std::string ids;
+    for (const auto& [id, there] : all) ids += there.runs ? " " + id : "";
+    throw AmbiguousJob(Phase::kUsage, fmt::format("several jobs run there:{}", ids),
+                       "name one of them by its id");
+  }
+  return all[0];
+}
+
+}  // namespace
+
+std::string KnowJobOnHosts(const JobPlace& place, const std::string& word) {
+  Plan plan = PlanOfHosts(place.hosts, place.ssh_config, place.transport);
+  const auto [id, there] = Choose(LookOn(plan, word), place, word);
+  if (IsKnownHere(id)) return id;
+  if (!there.first) {
+    throw UsageError(Phase::kUsage,
+                     fmt::format("the first host of job {}, which knows all of it, is none of {}",
+                                 id, place.hosts),
+                     "name all of its hosts");
+  }
+  std::swap(plan.hosts[0], plan.hosts[*there.first]);
+  plan.name = NameOf(id);
+  SaveRecord(AdoptJob(plan, id));
+  Say("tfdist: job {} is known on this machine from now on; tfdist prune {} forgets it\n", id, id);
+  return id;
+}
+
+void FindOnHosts(const JobPlace& place, std::string& word) {
+  if (!place.hosts.empty()) word = KnowJobOnHosts(place, word);
+}
+
+void FindOnHosts(const JobPlace& place, std::vector<std::string>& jobs) {
+  if (place.hosts.empty()) return;
+  if (jobs.empty()) jobs.emplace_back();
+  for (std::string& word : jobs) word = KnowJobOnHosts(place, word);
+}
+
+void FindJobOfWords(const JobPlace& place, std::vector<std::string>& words) {
+  if (place.hosts.empty()) return;
+  const bool is_selector =
+      words.empty() || words[0].starts_with('@') || words[0].find(':') != std::string::npos;
+  if (is_selector) words.insert(words.begin(), "");
+  words[0] = KnowJobOnHosts(place, words[0]);
+}
+
+}  // namespace tfdist::cli
