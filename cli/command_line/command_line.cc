@@ -329,7 +329,7 @@ void AddLogs(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindJobOfWords(*place, arguments->words);
+      FindJobOfWords(*place, arguments->words, JobUse::kLook);
       return LogsCommand(*arguments);
     };
   });
@@ -419,7 +419,7 @@ void AddStatus(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, watch, top, place] {
     command = [arguments, watch, top, place] {
-      FindOnHosts(*place, arguments->jobs);
+      FindOnHosts(*place, arguments->jobs, JobUse::kLook);
       if (!*watch) return StatusCommand(*arguments);
       if (arguments->jobs.size() > 1)
         throw UsageError(Phase::kUsage, "-w shows one job",
@@ -468,7 +468,7 @@ void AddWait(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindOnHosts(*place, arguments->jobs);
+      FindOnHosts(*place, arguments->jobs, JobUse::kLook);
       return WaitCommand(*arguments);
     };
   });
@@ -488,7 +488,7 @@ void AddRestart(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindJobOfWords(*place, arguments->words);
+      FindJobOfWords(*place, arguments->words, JobUse::kChange);
       return RestartCommand(*arguments);
     };
   });
@@ -529,7 +529,7 @@ void AddPull(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindJobOfWords(*place, arguments->words);
+      FindJobOfWords(*place, arguments->words, JobUse::kLook);
       return PullCommand(*arguments);
     };
   });
@@ -620,7 +620,7 @@ void AddDown(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindOnHosts(*place, arguments->jobs);
+      FindOnHosts(*place, arguments->jobs, JobUse::kChange);
       return DownCommand(*arguments);
     };
   });

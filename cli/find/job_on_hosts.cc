@@ -52,8 +52,14 @@ JobsThere LookOn(const Plan& plan, const std::string& word) {
   return jobs;
 }
 
+std::string Listed(const std::vector<std::pair<std::string, JobThere>>& jobs, bool all) {
+  std::string ids;
+  for (const auto& [id, there] : jobs) ids += all || there.runs ? " " + id : "";
+  return ids;
+}
+
 std::pair<std::string, JobThere> Choose(const JobsThere& jobs, const JobPlace& place,
-                                        const std::string& word) {
+                                        const std::string& word, JobUse use) {
   std::vector<std::pair<std::string, JobThere>> all(jobs.begin(), jobs.end());
   if (all.empty()) {
     throw NoSuchJob(Phase::kUsage,
@@ -64,10 +70,13 @@ std::pair<std::string, JobThere> Choose(const JobsThere& jobs, const JobPlace& p
     return std::pair(a.second.runs, CreatedBy(a.first)) >
            std::pair(b.second.runs, CreatedBy(b.first));
   });
+  if (use == JobUse::kChange && all.size() > 1) {
+    throw AmbiguousJob(Phase::kUsage,
+                       fmt::format("several jobs there are called {}:{}", word, Listed(all, true)),
+                       "name one of them by its id");
+  }
   if (all.size() > 1 && all[1].second.runs) {
-    std::string ids;
-    for (const auto& [id, there] : all) ids += there.runs ? " " + id : "";
-    throw AmbiguousJob(Phase::kUsage, fmt::format("several jobs run there:{}", ids),
+    throw AmbiguousJob(Phase::kUsage, fmt::format("several jobs run there:{}", Listed(all, false)),
                        "name one of them by its id");
   }
   return all[0];
@@ -75,9 +84,13 @@ std::pair<std::string, JobThere> Choose(const JobsThere& jobs, const JobPlace& p
 
 }  // namespace
 
-std::string KnowJobOnHosts(const JobPlace& place, const std::string& word) {
+std::string KnowJobOnHosts(const JobPlace& place, const std::string& word, JobUse use) {
+  if (use == JobUse::kChange && word.empty()) {
+    throw UsageError(Phase::kUsage, "no job is named, and those on the hosts may be others'",
+                     fmt::format("tfdist list -H {} shows which run there", place.hosts));
+  }
   Plan plan = PlanOfHosts(place.hosts, place.ssh_config, place.transport);
-  const auto [id, there] = Choose(LookOn(plan, word), place, word);
+  const auto [id, there] = Choose(LookOn(plan, word), place, word, use);
   if (IsKnownHere(id)) return id;
   if (!there.first) {
     throw UsageError(Phase::kUsage,
@@ -93,21 +106,21 @@ std::string KnowJobOnHosts(const JobPlace& place, const std::string& word) {
 }
 
 void FindOnHosts(const JobPlace& place, std::string& word) {
-  if (!place.hosts.empty()) word = KnowJobOnHosts(place, word);
+  if (!place.hosts.empty()) word = KnowJobOnHosts(place, word, JobUse::kLook);
 }
 
-void FindOnHosts(const JobPlace& place, std::vector<std::string>& jobs) {
+void FindOnHosts(const JobPlace& place, std::vector<std::string>& jobs, JobUse use) {
   if (place.hosts.empty()) return;
   if (jobs.empty()) jobs.emplace_back();
-  for (std::string& word : jobs) word = KnowJobOnHosts(place, word);
+  for (std::string& word : jobs) word = KnowJobOnHosts(place, word, use);
 }
 
-void FindJobOfWords(const JobPlace& place, std::vector<std::string>& words) {
+void FindJobOfWords(const JobPlace& place, std::vector<std::string>& words, JobUse use) {
   if (place.hosts.empty()) return;
   const bool is_selector =
       words.empty() || words[0].starts_with('@') || words[0].find(':') != std::string::npos;
   if (is_selector) words.insert(words.begin(), "");
-  words[0] = KnowJobOnHosts(place, words[0]);
+  words[0] = KnowJobOnHosts(place, words[0], use);
 }
 
 }  // namespace tfdist::cli

@@ -13,15 +13,19 @@ struct JobPlace {
   std::string transport;
 };
 
+// What is to be done with it. To change it, it must be named, and the name mean one job there: an id then says more than the user
+// has (docs/consent.md).
+enum class JobUse { kLook, kChange };
+
 // The id of the job that `word` means there: a name, an id, or empty for any job. The running one of several, else the newest. A
 // record of it is kept on this machine, so that every command knows it from now on. Throws NoSuchJob, AmbiguousJob, UsageError.
-std::string KnowJobOnHosts(const JobPlace& place, const std::string& word);
+std::string KnowJobOnHosts(const JobPlace& place, const std::string& word, JobUse use);
 
-// Where `place` names hosts: `word` becomes that id.
+// Where `place` names hosts: `word` becomes that id, to look at it.
 void FindOnHosts(const JobPlace& place, std::string& word);
 // The same of each word; of the job that no word means where there is none.
-void FindOnHosts(const JobPlace& place, std::vector<std::string>& jobs);
+void FindOnHosts(const JobPlace& place, std::vector<std::string>& jobs, JobUse use);
 // The same of [JOB] [TASK|@HOST...].
-void FindJobOfWords(const JobPlace& place, std::vector<std::string>& words);
+void FindJobOfWords(const JobPlace& place, std::vector<std::string>& words, JobUse use);
 
 }  // namespace tfdist::cli

@@ -318,7 +318,10 @@ class HostsThatAreOff(OverSsh):
         laptop.run("pull", *both, "job", "--to", str(home)).expect(0)
         self.assertEqual({path.name for path in home.rglob("*") if path.is_file()}, {"file"})
         self.assertIn("no job other", laptop.run("down", *both, "other").expect(4).err)
-        laptop.run("down", *both).expect(0)
+        for words in (("down",), ("down", "--purge"), ("restart", "worker:0")):
+            self.assertIn("no job is named, and those on the hosts may be others'", laptop.run(words[0], *both, *words[1:]).expect(2).err)
+        self.assertEqual(self.user.status()["state"], "running")
+        laptop.run("down", *both, "job").expect(0)
         self.assertIn(f"job {job}: stopped", laptop.run("status", job).expect(0).out)
         self.assertEqual(self.user.status()["state"], "stopped")
 
