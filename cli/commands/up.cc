@@ -750,6 +750,13 @@ class Launch {
     return deployment.TakeOutcome();
   }
 
+  // At the user's word, who wants no job of this name then.
+  static bool WasStopped(const std::string& id) {
+    const auto known = Known(id);
+    return known && known->last_seen.stage == LastSeen::Stage::kEnded &&
+           known->last_seen.result == "stopped";
+  }
+
   // What would stop the new job is found before the one that runs is ended.
   int Replace(const std::vector<JobRecord>& all_running) {
     const JobsMeant meant{.named = true, .running = all_running.size(), .finished = 0};
@@ -762,6 +769,11 @@ class Launch {
     const Deployment::Outcome outcome = Rehearse(running);
     // A host that cannot be asked to go back could not be brought up again either.
     if (!outcome.failures.empty() || !left_.empty()) return FailedRehearsal(outcome, running);
+    if (WasStopped(running.id)) {
+      Say("tfdist: job {} was ended by tfdist down meanwhile: nothing was started in its place\n",
+          running.id);
+      return kExitInterrupted;
+    }
     const EndReport report = EndJob(running, false, "tfdist up --replace");
     PrintEndReport(running, report);
     if (!report.all_confirmed()) {

@@ -742,6 +742,16 @@ class LocalJob(unittest.TestCase):
         self.user.run("down").expect(0)
         self.assert_nothing_left()
 
+    def test_replace_starts_nothing_where_down_has_ended_the_job_meanwhile(self):
+        self.start_job("job")
+        slow = clusters.local("job", ["sleep", "infinity"], slots=1) + '\n[setup]\ncommand = ["sleep", "9"]\n'
+        up = self.user.start("up", "-d", "--replace", self.user.write("slow.toml", slow))
+        wait_for(lambda: "waiting for " in up.err.read_text(), "the set-up of the new one")
+        self.user.run("down", "job").expect(0)
+        self.assertEqual(up.wait(60), 130, up.err.read_text())
+        self.assertIn("was ended by tfdist down meanwhile: nothing was started in its place\n", up.err.read_text())
+        self.assert_nothing_left()
+
     @unittest.skipIf(os.geteuid() != 0, "needs root to become another account")
     def test_replace_believes_no_other_account_that_has_a_port_of_the_job(self):
         """The job plans the port, and does not listen on it."""
