@@ -18,6 +18,7 @@
 
 #include "agent/census/census.h"
 #include "agent/census/port_owner.h"
+#include "agent/census/process_table.h"
 #include "agent/control/tcp_address.h"
 #include "agent/files/file_store.h"
 #include "base/error.h"
@@ -100,6 +101,7 @@ bool IsCheck(const ProcessInfo& process) {
 struct PortHolder {
   std::optional<ProcessInfo> owner;
   std::vector<TcpSocket> listeners;
+  bool is_check = false;  // the owner
 
   // A holder that is not seen is a process that begins or ends just now.
   [[nodiscard]] bool is_known() const {
@@ -107,7 +109,13 @@ struct PortHolder {
   }
 };
 
-PortHolder FindHolder(int port) { return {FindPortOwner(port), ListenersOn(port)}; }
+PortHolder FindHolder(int port) {
+  PortHolder holder{.owner = FindPortOwner(port), .listeners = ListenersOn(port)};
+  holder.is_check = holder.owner && IsCheck(*holder.owner);
+  // One that has ended since shows no executable, and has no port any more.
+  if (holder.owner && !holder.is_check && !IsRunning(holder.owner->id)) return {};
+  return holder;
+}
 
 // `words`: " by pid 17 (python3)"
 [[noreturn]] void FailInUse(int port, const std::string& task, const std::string& words,
@@ -122,7 +130,7 @@ PortHolder FindHolder(int port) { return {FindPortOwner(port), ListenersOn(port)
   } else if (!holder.owner) {
     FailInUse(port, task, fmt::format(" by a process of user id {}", holder.listeners[0].uid),
               fmt::format("ask that user, or {}", kOtherPorts));
-  } else if (IsCheck(*holder.owner)) {
+  } else if (holder.is_check) {
     throw PortIsChecked(fmt::format("port {} of {} is held by a `tfdist check`", port, task));
   }
   const std::string words = " by " + Describe(*holder.owner);
@@ -193,7 +201,7 @@ bool IsPortOfCheck(int port) {
 
 bool IsPortPassing(int port) {
   const PortHolder holder = FindHolder(port);
-  return holder.owner ? IsCheck(*holder.owner) : !holder.is_known();
+  return holder.owner ? holder.is_check : !holder.is_known();
 }
 
 bool IsPortOfJob(int port, const std::string& job) {

@@ -82,9 +82,11 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
   Cargo cargo;
   cargo.set_up = DescribeSetUp(plan, listing, hashes);
   if (cargo.set_up) cargo.set_up->again = arguments.set_up;
-  const bool takes_kept =
-      arguments.take_keep || ConsentFor(Deed::kUseKept, {.named = true}) == Consent::kGiven;
-  cargo.kept = protocol::KeptClaim{plan.name, HomeId(), UserAndMachine(), takes_kept};
+  if (std::ranges::any_of(plan.tasks, protocol::NamesKeptFolder<TaskOnHost>)) {
+    const bool takes_kept =
+        arguments.take_keep || ConsentFor(Deed::kUseKept, {.named = true}) == Consent::kGiven;
+    cargo.kept = protocol::KeptClaim{plan.name, HomeId(), UserAndMachine(), takes_kept};
+  }
   cargo.job = DescribeJob(plan, NewJobId(plan.name));
   cargo.secret = RandomHex(kSecretBytes);
   cargo.data = LoadData(plan);

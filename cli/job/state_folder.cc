@@ -1,7 +1,6 @@
 #include "cli/job/state_folder.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <array>
@@ -62,8 +61,10 @@ std::string ThisMachine() {
 }
 
 std::string UserAndMachine() {
-  const passwd* account = getpwuid(getuid());  // NOLINT(concurrency-mt-unsafe): before any thread
-  std::string text = account != nullptr ? account->pw_name : std::to_string(getuid());
+  // A static program does not look accounts up (base/getent.h), and this is only for people to read.
+  const char* name = std::getenv("LOGNAME");
+  if (name == nullptr) name = std::getenv("USER");
+  std::string text = name != nullptr ? name : std::to_string(getuid());
   text += '@' + ThisMachine();
   std::erase_if(text, [](unsigned char c) { return c <= ' '; });
   return text.substr(0, protocol::kMostWhoBytes);

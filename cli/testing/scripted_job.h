@@ -41,7 +41,7 @@ class ScriptedJob {
   // Of one slot, whose agent says other words at each connection; each but the last lasts a second.
   [[nodiscard]] JobRecord MakeInTurn(
       const std::vector<std::vector<protocol::Message>>& connections) const {
-    const JobRecord record = Make(1, {});
+    JobRecord record = Make(1, {});
     SayInTurn(record, 0, connections);
     return record;
   }

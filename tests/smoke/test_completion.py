@@ -27,7 +27,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.bash("tfdist ex"), ["exec"])
         self.assertEqual(self.bash("tfdist help pu"), ["pull"])
         self.assertEqual(self.bash("tfdist logs --ti"), ["--timestamps"])
-        self.assertEqual(sorted(self.bash("tfdist wait --")), ["--help", "--json", "--timeout"])
+        self.assertEqual(sorted(self.bash("tfdist wait --")), ["--help", "--hosts", "--json", "--ssh-config", "--timeout", "--transport"])
         self.assertEqual(sorted(self.bash("tfdist completion ")), ["bash", "fish", "zsh"])
         help_text = self.user.run("--help").out
         for command in self.bash("tfdist "):
