@@ -97,7 +97,7 @@ class Keep(unittest.TestCase):
 
         up(self.user).expect(0)
         refused = up(laptop).expect(2)
-        self.assertRegex(refused.err, r"tfdist: \{keep\} of job has what jobs of root@\S+ have kept; \{keep\}: .*: 1 file, 4 bytes, the newest step, \d+\w* ago\n"
+        self.assertRegex(refused.err, r"tfdist: \{keep\} of job has what jobs of \S+@\S+ have kept; \{keep\}: .*: 1 file, 4 bytes, the newest step, \d+\w* ago\n"
                                       r"  try: --name NAME gives this job its own \{keep\}; --take-keep goes on with these files\n"
                                       r"tfdist: nothing was started\n")
         self.assertEqual((self.kept(first) / "step").read_text(), "100\n")
