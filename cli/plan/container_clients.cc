@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <variant>
 
 #include "base/error.h"
@@ -61,9 +62,9 @@ constexpr Client kClients[] = {
     {"srun", {}, "a killed srun leaves its steps: scancel ends them", "squeue"},
     {"ray", kRayVerbs, "ray job stop ends it", "ray job list"},
 };
-// "docker --context lab -H tcp://host run", "ray job submit": the verb is one of the first words that are no options, or is an
-// option.
-constexpr int kMostWordsToTheVerb = 4;
+// "docker --context lab -H tcp://host run", "ray job submit": the verb is one of the first words that are no options nor follow
+// one, or is an option.
+constexpr int kMostWordsToTheVerb = 2;
 constexpr size_t kLongestScriptBytes = size_t{256} * 1024;
 
 // Of shell text: quotes and operators part words, as blanks do.
@@ -83,10 +84,14 @@ Words ShellWordsOf(std::string_view text) {
 bool BeginsSomething(const Client& client, std::span<const std::string_view> after) {
   if (client.verbs.empty()) return true;
   int words = 0;
+  bool may_be_value = false;
   for (const std::string_view word : after) {
     if (std::ranges::find(client.verbs, word) != client.verbs.end()) return true;
-    if (word.starts_with('-')) continue;
-    if (++words == kMostWordsToTheVerb) break;
+    if (word.starts_with('-')) {
+      may_be_value = true;
+    } else if (!std::exchange(may_be_value, false) && ++words == kMostWordsToTheVerb) {
+      break;
+    }
   }
   return false;
 }

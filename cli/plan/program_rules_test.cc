@@ -171,6 +171,8 @@ TEST_F(ContainerClients, OfOtherDaemonsAreKnown) {
 }
 
 TEST_F(ContainerClients, AreKnownInWhatAShellIsGiven) {
+  EXPECT_THAT(Of(R"(["docker", "--log-level", "debug", "--context", "lab", "run", "image"])"),
+              ElementsAre("docker"));
   EXPECT_THAT(Of(R"(["sh", "-c", "cd /data && exec docker -H tcp://h:1 run image"])"),
               ElementsAre("docker"));
   EXPECT_THAT(Of(R"(["bash", "-lc", "ID=$(docker create image); sleep 1"])"),
