@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 
 #include "agent/census/census.h"
@@ -58,6 +59,17 @@ class FaultsTest : public JobTest {
   }
   static bool IsStart(const Event& one) {
     return std::holds_alternative<event::TaskStarted>(one.body);
+  }
+  // Why the host refuses a slot of this job; nullopt: it has accepted it.
+  std::optional<protocol::NameTaken> NameTakenOn(int slot) {
+    AgentClient client(executable_, "start");
+    client.WaitForHello(protocol::Serving::kStart);
+    try {
+      client.Request(type::kCreate, MakeCreate(slot));
+      return std::nullopt;
+    } catch (const protocol::NameTaken& taken) {
+      return taken;
+    }
   }
   // Kills the agent of `slot` in mid-job; the job must not notice.
   void KillAgentInMidJob(int slot) {
@@ -254,17 +266,12 @@ TEST_F(FaultsTest, AHostRefusesAJobWhoseNameRunsOnItWithoutCoordinator) {
   const std::string earlier = job_;
   KillAllOf(0);
   job_ += "-next";
-  AgentClient client(executable_, "start");
-  client.WaitForHello(protocol::Serving::kStart);
-  try {
-    client.Request(type::kCreate, MakeCreate(1));
-    FAIL() << "it was accepted";
-  } catch (const protocol::NameTaken& taken) {
-    EXPECT_EQ(taken.job(), earlier);
-    EXPECT_THAT(
-        taken.cause(),
-        HasSubstr("a job named 'test' runs, and does not hear its first host, on this host: "));
-  }
+  const auto taken = NameTakenOn(1);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->job(), earlier);
+  EXPECT_THAT(
+      taken->cause(),
+      HasSubstr("a job named 'test' runs, and does not hear its first host, on this host: "));
   EXPECT_EQ(::kill(pid, 0), 0);
   job.clients[1].Request(type::kSweep);
   WaitUntilNothingIsLeft();
@@ -275,15 +282,10 @@ TEST_F(FaultsTest, AHostRefusesAJobWhoseNameRunsOnItAlready) {
   const int pid = WaitForStart(job, "worker:0");
   const std::string earlier = job_;
   job_ += "-next";  // whose slot 0 is on another host, where the name is free
-  AgentClient client(executable_, "start");
-  client.WaitForHello(protocol::Serving::kStart);
-  try {
-    client.Request(type::kCreate, MakeCreate(1));
-    FAIL() << "it was accepted";
-  } catch (const protocol::NameTaken& taken) {
-    EXPECT_EQ(taken.job(), earlier);
-    EXPECT_THAT(taken.cause(), HasSubstr("a job named 'test' runs on this host: " + earlier));
-  }
+  const auto taken = NameTakenOn(1);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->job(), earlier);
+  EXPECT_THAT(taken->cause(), HasSubstr("a job named 'test' runs on this host: " + earlier));
   EXPECT_FALSE(std::filesystem::exists(SlotFolder(1)));
   EXPECT_EQ(::kill(pid, 0), 0);
   job.clients[0].Request(type::kStop, {{"why", "test"}, {"force", true}});
