@@ -146,7 +146,7 @@ PortHolder FindHolder(int port) {
                 std::string(kOtherPorts));
 }
 
-// A process has the port. Throws an error that names the process where it is seen, and one without a name after so many looks.
+// A process has the port. Throws an error with its name where /proc shows it; after kMostLooks, an error without a name.
 void LookForHolder(int port, const std::string& task, int looks) {
   if (IsLeftInTimeWait(port)) {
     throw PortWaits(

@@ -66,7 +66,7 @@ class Findings {
   }
 
  private:
-  // What all slots of a machine say is said once.
+  // All slots of a machine find the same: the user reads it once.
   std::vector<Finding> EachOnce() {
     std::vector<Finding> once;
     for (Finding& finding : findings_) {
