@@ -145,7 +145,7 @@ env = {{ {env} }}
         self.addCleanup(follower.send_signal, signal.SIGCONT)
         for task in status["tasks"]:
             self.user.run("exec", "one", task["task"], "--", "touch", "go").expect(0)
-        self.user.wait_for_status(lambda status: status["result"], "one has ended", "one")
+        self.user.wait_until_ended("one")
         self.start("two")
         self.user.run("down", "two").expect(0)
         follower.send_signal(signal.SIGCONT)
