@@ -24,6 +24,15 @@ with_words() { "$@"; }
 say() { printf '%s\n' "$*" >&3; }
 fail() { say "failed $*"; exit 1; }
 
+# Start-up files may have left no PATH to programs, or a HOME that is none: the system's, and the account's, as passwd(5) has it.
+settle() {
+  command -v ls >/dev/null || export PATH="${PATH:+$PATH:}/usr/bin:/bin"
+  case $HOME in /*) ! [ -d "$HOME" ] || return 0 ;; esac
+  account=$(id -un)
+  case $account in *[!-A-Za-z0-9._@]*) ;; *) eval "HOME=~$account"; export HOME ;; esac
+  unset account
+}
+
 begin() {
   quiet=
   values
@@ -137,6 +146,7 @@ open_base() {
 ### run_agent
 # Must be the script's last words: the shell reads no further while the agent runs.
 main() {
+  settle
   { tfdist_agent=$(prepare) || exit 0; } 3>&1  # what went wrong has been said
   exec "$tfdist_agent" "$1"
 }
@@ -509,6 +519,7 @@ nap() {
 
 main() {
   exec 3>&1 4<&0 </dev/null
+  settle
   tfdist_agent=$(prepare) || exit 0
   { (start); echo "$?"; } | (conduct 2>/dev/null)
   exit 0
@@ -517,6 +528,7 @@ main
 
 ### end
 main() {
+  settle
   (prepare && say "done") 3>&1 >/dev/null
   exit 0
 }

@@ -110,6 +110,9 @@ KINDS = [
          check=False),
     Kind("a .bashrc that allows 64 open files and a small stack", {"bashrc": "ulimit -n 64; ulimit -s 256\n"}),
     Kind("a .bashrc without a limit of the stack", {"bashrc": "ulimit -s unlimited\n"}),
+    *(Kind(f"a .bashrc with {line}", {"bashrc": f"{line}\n"}) for line in (
+        "unset PATH", "export PATH=", "export PATH=/nowhere", "unset HOME", "export HOME=", "export HOME=/nowhere", "export HOME=.",
+        "export HOME=/tmp", "unset HOME PATH USER LOGNAME SHELL")),
     Kind("ForceCommand that runs what was asked for", prepare=forced_command('exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"')),
     Kind("ForceCommand that runs something else", prepare=forced_command("echo only backups here"),
          exec="it printed: only backups here", up="a forced command (ForceCommand"),
