@@ -146,7 +146,7 @@ class Checkup {
 
   void Survey(size_t slot, Attached& agent) {
     const HostPlan& host = plan_.hosts[slot];
-    agent.transport = MakeTransport(host, plan_.ssh);
+    agent.transport = MakeTransport(host, plan_.ssh, Silence::kMayBeAFirewall);
     const milliseconds more = kPerHost * plan_.hosts.size();
     StartedAgent started = BringAgent(
         *agent.transport, GetEmbeddedAgents(), plan_.ssh.remote_dir,

@@ -409,7 +409,7 @@ void Deployment::StartOnHost(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const HostPlan& plan = plan_.hosts[static_cast<size_t>(slot)];
   const auto on_step = [&host](const char* step) { host.steps.Begin(step); };
-  host.attached.transport = MakeTransport(plan, plan_.ssh, on_step);
+  host.attached.transport = MakeTransport(plan, plan_.ssh, Silence::kMayBeAFirewall, on_step);
   StartedAgent started = BringAgent(*host.attached.transport, GetEmbeddedAgents(),
                                     plan_.ssh.remote_dir, kStartLimits, on_step);
   host.attached.link = std::move(started.link);

@@ -237,7 +237,7 @@ void Follow(RunningCommand& running, Board& board, size_t at, const FanOutOption
 void RunErrand(size_t at, const SshOptions& ssh, const FanOutOptions& options, Board& board) {
   const Errand& errand = board.errand(at);
   TimePoint deadline = Now() + kStartLimit;
-  const auto transport = MakeTransport(errand.host, ssh);
+  const auto transport = MakeTransport(errand.host, ssh, Silence::kMayBeAFirewall);
   auto channel = transport->OpenShell(deadline);
   if (!board.MayBegin(at)) return board.End(at, std::nullopt, Interrupted());
   RunningCommand running(std::move(channel), errand.command, deadline);

@@ -77,7 +77,7 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
 }  // namespace
 
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
-                                         std::function<void(const char*)> on_step,
+                                         Silence silence, std::function<void(const char*)> on_step,
                                          std::function<bool()> is_off) {
   if (host.local) return std::make_unique<LocalTransport>(host.name);
   if (host.ssh.empty()) {
@@ -89,6 +89,7 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   ssh::Target target = TargetOf(host, ssh);
   target.on_step = std::move(on_step);
   target.is_off = std::move(is_off);
+  target.waits_in_silence = silence == Silence::kMayBeAFirewall;
   return ssh::MakeSshTransport(host.name, std::move(target));
 }
 
@@ -122,7 +123,7 @@ Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
   const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   try {
     Attached attached;
-    attached.transport = MakeTransport(host, record.ssh, {}, std::move(is_off));
+    attached.transport = MakeTransport(host, record.ssh, Silence::kIsOff, {}, std::move(is_off));
     auto shell = attached.transport->OpenShell(deadline);
     BootedAgent booted =
         AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot, deadline);

@@ -17,8 +17,12 @@ class SshTransport;
 
 namespace tfdist::cli {
 
+// A host from which nothing comes back.
+enum class Silence { kIsOff, kMayBeAFirewall };  // ssh::Target's waits_in_silence
+
 // Nothing is opened yet. Throws nothing. `on_step`, `is_off`: as ssh::Target's.
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
+                                         Silence silence = Silence::kIsOff,
                                          std::function<void(const char*)> on_step = {},
                                          std::function<bool()> is_off = {});
 

@@ -252,7 +252,7 @@ class HostsThatAreOff(OverSsh):
 
     def assert_status_says_that_it_is_off(self, hosts, turn_off):
         """Its neighbours miss it, too, so nobody waits half a minute for a firewall that counts connections."""
-        self.start_detached(hosts, shell("exec sleep infinity"), layout="mirrored")
+        self.start_detached(hosts, shell('echo "$TFDIST_TASK on $TFDIST_HOST"; exec sleep infinity'), layout="mirrored")
         for _ in range(6):
             self.user.run("status").expect(0)
         turn_off(hosts[0])
@@ -271,7 +271,16 @@ class HostsThatAreOff(OverSsh):
         self.assert_status_says_that_it_is_off(self.start_hosts(3), lambda host: host.crash())
 
     def test_a_first_host_that_is_silent_is_not_taken_for_one_behind_a_firewall(self):
-        self.assert_status_says_that_it_is_off(self.start_hosts(3, own_network=True), lambda host: host.drop_all())
+        hosts = self.start_hosts(3, own_network=True)
+        self.assert_status_says_that_it_is_off(hosts, lambda host: host.drop_all())
+        for command in (["logs"], ["pull", "--to", "pulled"], ["wait"]):
+            begin = time.monotonic()
+            read = self.user.run(*command).expect(3)
+            self.assertLess(time.monotonic() - begin, 11 + PATIENCE * 7, read)
+            self.assertRegex(read.err, rf"{hosts[0].address}: connect: {hosts[0].address} port \d+: no answer")
+            self.assertNotIn("trying again", read.err)
+            if command == ["logs"]:
+                self.assertEqual(read.out.splitlines(), self.lines(hosts, 0), read)
 
     def test_all_commands_have_one_word_for_a_job_whose_first_host_was_restarted(self):
         hosts = self.start_hosts(2)

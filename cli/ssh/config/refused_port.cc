@@ -81,7 +81,8 @@ bool RefusedPort::WaitAfterRefusal(TimePoint& deadline, TimePoint& give_up) {
 }
 
 bool RefusedPort::WaitAfterSilence(TimePoint& deadline, TimePoint& give_up) {
-  if (waits_ > 0 || !Wait(kPauseAfterSilence, deadline, give_up)) return false;
+  if (waits_ > 0 || !target_.waits_in_silence || !Wait(kPauseAfterSilence, deadline, give_up))
+    return false;
   deadline += target_.limits.tcp;  // of the try in vain
   return true;
 }

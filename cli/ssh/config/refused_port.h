@@ -23,7 +23,8 @@ class RefusedPort {
   // Waits until a refused connection may be tried again: three times, for 36 s in all, by which both times are moved; on_note is
   // told. False: it is not to be tried again, as nothing speaks for a firewall, or that has not helped.
   bool WaitAfterRefusal(TimePoint& deadline, TimePoint& give_up);
-  // The same after a try in which nothing has come back: once, for 25 s, as the try took its time, too.
+  // The same after a try in which nothing has come back, where the target waits in silence: once, for 25 s, as the try took its
+  // time, too.
   bool WaitAfterSilence(TimePoint& deadline, TimePoint& give_up);
 
  private:
