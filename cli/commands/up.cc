@@ -67,6 +67,10 @@ constexpr size_t kDigitsInRecord = 8;
 constexpr auto kSlowHost = 5s;
 // Of a large repository it may take longer, and is not known then.
 constexpr auto kGitLimit = 3s;
+// Why a job ended.
+constexpr std::string_view kReplaces = "tfdist up --replace";
+// While files are packed.
+constexpr auto kLookForStop = 100ms;
 // For the coordinator of a job that may run already.
 constexpr auto kAskLimit = 10s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
@@ -77,8 +81,8 @@ std::vector<std::unique_ptr<DataParts>> LoadData(const Plan& plan) {
   return DataSentBy(plan);
 }
 
-Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& hashes,
-                const UpArguments& arguments) {
+Cargo LoadCargo(const Plan& plan, const std::string& id, const WorkdirListing& listing,
+                FileHashes& hashes, const UpArguments& arguments) {
   Cargo cargo;
   cargo.set_up = DescribeSetUp(plan, listing, hashes);
   if (cargo.set_up) cargo.set_up->again = arguments.set_up;
@@ -87,7 +91,7 @@ Cargo LoadCargo(const Plan& plan, const WorkdirListing& listing, FileHashes& has
         arguments.take_keep || ConsentFor(Deed::kUseKept, {.named = true}) == Consent::kGiven;
     cargo.kept = protocol::KeptClaim{plan.name, HomeId(), UserAndMachine(), takes_kept};
   }
-  cargo.job = DescribeJob(plan, NewJobId(plan.name));
+  cargo.job = DescribeJob(plan, id);
   cargo.secret = RandomHex(kSecretBytes);
   cargo.data = LoadData(plan);
   for (const ImagePlan& image : plan.images) {
@@ -296,44 +300,60 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
   return JoinIt(plan, taken.job(), arguments);
 }
 
+// A job that `up` is at has a record from its first moment, for `down` to find. Unless hosts were asked for it, the record
+// goes with this.
+class Announced {
+ public:
+  explicit Announced(const JobRecord& record) : mark_(record.id), id_(record.id) {
+    SaveRecord(record);
+  }
+  Announced(const Announced&) = delete;
+  Announced& operator=(const Announced&) = delete;
+  ~Announced() {
+    if (!hosts_are_asked_) RemoveRecord(id_);
+  }
+  void HostsAreAsked() { hosts_are_asked_ = true; }
+  [[nodiscard]] const BringUpMark& mark() const { return mark_; }
+
+ private:
+  BringUpMark mark_;
+  std::string id_;
+  bool hosts_are_asked_ = false;
+};
+
 class Launch {
  public:
   // `is_first`: nothing has been said of this plan yet.
   Launch(const Plan& plan, const UpArguments& arguments, bool is_first = true)
       : plan_(plan),
         arguments_(arguments),
-        listing_(LookThroughWorkdir(plan, is_first && !arguments.quiet)),
         hashes_(plan.workdir.value_or("")),
-        cargo_(LoadCargo(plan, listing_, hashes_, arguments)),
-        record_(MakeRecord(plan, cargo_.job.job, cargo_.job.plan_sha256)) {
+        record_(MakeRecord(plan, NewJobId(plan.name), "")),
+        beside_(RunningBeside(record_, plan)) {
     record_.origin.version = VersionLine();
     record_.labels = LabelsOf(arguments);
-    if (plan.workdir) {
-      record_.files = HashesByPath(listing_, hashes_);
-      record_.origin.workdir = plan.workdir->string();
-      record_.origin.workdir_hash = cargo_.workdir->Hash();
-      hashes_.Save();
-    }
-    for (const auto& data : cargo_.data) {
-      record_.files[std::string(kDataInRecord) + data->name()] =
-          data->key().substr(0, kDigitsInRecord);
-    }
-    if (!is_first || arguments.quiet) return;
-    SayData();
-    SayImages();
+    interrupts_.emplace();
+    // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
+    interrupts_->HearHangUp();
+    mark_.emplace(record_);
+    auto loading = std::async(std::launch::async, [this, is_first] { Load(is_first); });
+    while (loading.wait_for(kLookForStop) != std::future_status::ready) LeaveIfToStop();
+    loading.get();
   }
 
   int Run() {
     const std::vector<JobRecord> running = RunningNow();
+    LeaveIfToStop();
     if (!running.empty() && !arguments_.replace) {
+      StopHearing();
       return JoinIt(plan_, running[0].id, arguments_);
     }
     LookWhoseIsKept();  // before anything is ended
+    for (const std::string& id : beside_) {
+      if (WasStopped(id)) return SayThatItWasStopped(id);
+    }
     if (!running.empty()) return Replace(running);
-    interrupts_.emplace();
-    // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
-    interrupts_->HearHangUp();
-    mark_.emplace(record_.id);
+    mark_->HostsAreAsked();
     SaveRecord(record_);
     AskGit();
     const TimePoint begin = SystemClock().Now();
@@ -364,6 +384,56 @@ class Launch {
   }
 
  private:
+  // What takes long, with large folders; on a thread of its own.
+  void Load(bool is_first) {
+    listing_ = LookThroughWorkdir(plan_, is_first && !arguments_.quiet);
+    cargo_ = LoadCargo(plan_, record_.id, listing_, hashes_, arguments_);
+    record_.plan_sha256 = cargo_.job.plan_sha256;
+    if (plan_.workdir) {
+      record_.files = HashesByPath(listing_, hashes_);
+      record_.origin.workdir = plan_.workdir->string();
+      record_.origin.workdir_hash = cargo_.workdir->Hash();
+      hashes_.Save();
+    }
+    for (const auto& data : cargo_.data) {
+      record_.files[std::string(kDataInRecord) + data->name()] =
+          data->key().substr(0, kDigitsInRecord);
+    }
+    if (!is_first || arguments_.quiet) return;
+    SayData();
+    SayImages();
+  }
+
+  // By Ctrl-C, or by `down`; says which.
+  bool IsToStop(std::string_view then) {
+    if (mark_) mark_->mark().KeepFresh();
+    const bool interrupted = interrupts_->Take() > 0;
+    if (!interrupted && !(mark_ && mark_->mark().IsAskedToStop())) return false;
+    interrupted_ = true;
+    Say("tfdist: {}{}\n", interrupted ? "interrupted" : "ended by tfdist down", then);
+    return true;
+  }
+
+  void LeaveIfToStop() {
+    if (IsToStop("")) LeaveInterrupted();
+  }
+
+  void StopHearing() {
+    mark_.reset();
+    interrupts_.reset();
+  }
+
+  static std::vector<std::string> RunningBeside(const JobRecord& record, const Plan& plan) {
+    std::vector<std::string> ids;
+    for (const JobRecord& known : LoadRecords()) {
+      if (known.name == record.name && HasFirstHostOf(known, plan) &&
+          known.last_seen.stage == LastSeen::Stage::kRunning) {
+        ids.push_back(known.id);
+      }
+    }
+    return ids;
+  }
+
   void SayImages() const {
     for (const auto& parts : cargo_.images) {
       const ImagePlan& image = parts->image();
@@ -425,12 +495,8 @@ class Launch {
       poll(fds.data(), fds.size(), 200);
       if (fds[0].revents != 0) return true;
       const TimePoint now = SystemClock().Now();
-      if (mark_) mark_->KeepFresh();
       SaySetUpLines(deployment);
-      const bool interrupted = interrupts_->Take() > 0;
-      if (!give_up && (interrupted || (mark_ && mark_->IsAskedToStop()))) {
-        interrupted_ = true;
-        Say("tfdist: {}: rolling back\n", interrupted ? "interrupted" : "ended by tfdist down");
+      if (!give_up && IsToStop(": rolling back")) {
         deployment.Cancel();
         give_up = now + kRollBackLimit;
       }
@@ -681,10 +747,13 @@ class Launch {
   int StartWithOtherPorts(const PlanSource& source) {
     UpArguments again = arguments_;
     again.source = source;
-    const Plan plan = LoadPlan(source);
-    mark_.reset();
-    interrupts_.reset();
-    Launch launch(plan, again, false);
+    return StartAgain(LoadPlan(source), again);
+  }
+
+  // In the place of this launch, which has been rolled back.
+  int StartAgain(const Plan& plan, const UpArguments& arguments) {
+    StopHearing();
+    Launch launch(plan, arguments, false);
     // The same `up` is to find this job again.
     launch.record_.plan_sha256 = launch.cargo_.job.plan_sha256 = record_.plan_sha256;
     launch.replaced_ = replaced_;
@@ -698,21 +767,14 @@ class Launch {
       Say("tfdist: spare host {} takes the place of {}\n", plan.hosts[slot].name,
           plan_.hosts[slot].name);
     }
-    mark_.reset();
-    interrupts_.reset();
-    Launch launch(plan, arguments_, false);
-    // The same `up` is to find this job again.
-    launch.record_.plan_sha256 = launch.cargo_.job.plan_sha256 = record_.plan_sha256;
-    launch.replaced_ = replaced_;
-    return launch.Run();
+    return StartAgain(plan, arguments_);
   }
 
   // What else hosts lack is no matter for a job that runs from this plan, and --replace finds it once more.
   int TakenOver(const Deployment::Outcome& outcome) {
-    mark_.reset();
     // Ctrl-C ends this command: nobody polls while the other job is looked for, and its end is
     // under way by itself.
-    interrupts_.reset();
+    StopHearing();
     const protocol::NameTaken& taken = *outcome.name_taken;
     if (arguments_.replace) return Replace({KnownOrAdopted(plan_, taken.job())});
     if (taken.plan_sha256() != record_.plan_sha256) PrintErrors(FaultsBesideTheName(outcome));
@@ -752,15 +814,22 @@ class Launch {
     return deployment.TakeOutcome();
   }
 
+  static int SayThatItWasStopped(const std::string& id) {
+    Say("tfdist: job {} was ended by tfdist down meanwhile: nothing was started in its place\n",
+        id);
+    return kExitInterrupted;
+  }
+
   // At the user's word, who wants no job of this name then.
   static bool WasStopped(const std::string& id) {
     const auto known = Known(id);
     return known && known->last_seen.stage == LastSeen::Stage::kEnded &&
-           known->last_seen.result == "stopped";
+           known->last_seen.result == "stopped" && known->last_seen.why != kReplaces;
   }
 
   // What would stop the new job is found before the one that runs is ended.
   int Replace(const std::vector<JobRecord>& all_running) {
+    StopHearing();
     const JobsMeant meant{.named = true, .running = all_running.size(), .finished = 0};
     if (ConsentFor(Deed::kReplace, meant) != Consent::kGiven) {
       std::vector<const JobRecord*> ambiguous;
@@ -771,12 +840,8 @@ class Launch {
     const Deployment::Outcome outcome = Rehearse(running);
     // A host that cannot be asked to go back could not be brought up again either.
     if (!outcome.failures.empty() || !left_.empty()) return FailedRehearsal(outcome, running);
-    if (WasStopped(running.id)) {
-      Say("tfdist: job {} was ended by tfdist down meanwhile: nothing was started in its place\n",
-          running.id);
-      return kExitInterrupted;
-    }
-    const EndReport report = EndJob(running, false, "tfdist up --replace");
+    if (WasStopped(running.id)) return SayThatItWasStopped(running.id);
+    const EndReport report = EndJob(running, false, kReplaces);
     PrintEndReport(running, report);
     if (!report.all_confirmed()) {
       Say("tfdist: nothing was started in its place: what is left of it may hold ports and GPUs\n");
@@ -854,7 +919,8 @@ class Launch {
   FileHashes hashes_;
   Cargo cargo_;
   JobRecord record_;
-  std::optional<BringUpMark> mark_;
+  std::vector<std::string> beside_;  // ids of jobs that have its name now
+  std::optional<Announced> mark_;
   std::optional<Interrupts> interrupts_;
   bool interrupted_ = false;
   bool set_up_said_ = false;

@@ -752,6 +752,51 @@ class LocalJob(unittest.TestCase):
         self.assertIn("was ended by tfdist down meanwhile: nothing was started in its place\n", up.err.read_text())
         self.assert_nothing_left()
 
+    def start_packing(self, *options):
+        """`up` of a folder whose one file takes seconds to read."""
+        project = self.user.folder / "project"
+        project.mkdir()
+        with open(project / "large", "wb") as large:
+            large.truncate(5 << 30)
+        text = clusters.local("job", ["sleep", "infinity"], slots=1, task_extra=f'workdir = "{project}"')
+        up = self.user.start("up", "-d", *options, self.user.write("packing.toml", text))
+        wait_for(lambda: "packing" in up.err.read_text(), lambda: f"it packs: {up.err.read_text()}")
+        return up
+
+    def assert_packing_was_ended(self, up, why):
+        self.assertEqual(up.wait(10), 130, up.err.read_text())
+        self.assertIn(f"{why}\ntfdist: nothing was started\n", up.err.read_text())
+        self.assert_nothing_left()
+        self.assertEqual(len(json.loads(self.user.run("list", "--json").expect(0).out)), 1)
+
+    def test_down_ends_an_up_that_packs(self):
+        """The only record of that name was yesterday's."""
+        yesterday = self.start_job("job")
+        self.user.run("down").expect(0)
+        up = self.start_packing()
+        down = self.user.run("down", "job").expect(0)
+        self.assertNotIn(yesterday, down.err)
+        self.assert_packing_was_ended(up, "tfdist: ended by tfdist down")
+
+    def test_down_ends_an_up_that_packs_while_another_job_has_its_name(self):
+        for options in ((), ("--replace",)):
+            with self.subTest(options):
+                running = self.start_job("job")
+                up = self.start_packing(*options)
+                self.user.run("down", "job").expect(0)
+                self.assertEqual(up.wait(60), 130, up.err.read_text())
+                self.assertIn(f"tfdist: job {running} was ended by tfdist down meanwhile: nothing was started in its "
+                              "place\n", up.err.read_text())
+                self.assert_nothing_left()
+                shutil.rmtree(self.user.folder / "project")
+
+    def test_ctrl_c_ends_an_up_that_packs(self):
+        self.start_job("job")
+        self.user.run("down").expect(0)
+        up = self.start_packing()
+        up.send_signal(signal.SIGINT)
+        self.assert_packing_was_ended(up, "tfdist: interrupted")
+
     @unittest.skipIf(os.geteuid() != 0, "needs root to become another account")
     def test_replace_believes_no_other_account_that_has_a_port_of_the_job(self):
         """The job plans the port, and does not listen on it."""
