@@ -1,0 +1,22 @@
+"""Programs that import tfdist, as a user runs them: with a Python of its own, and the built command in PATH."""
+
+import os
+import subprocess
+import sys
+
+from tests.support.tfdist import BIN, ROOT, Result
+from tests.support.waiting import PATIENCE
+
+FOLDER = ROOT / "python"
+
+
+def environment(user):
+    """`user`: a Tfdist, whose home is the program's."""
+    return dict(user.env, PYTHONPATH=str(FOLDER), PYTHONDONTWRITEBYTECODE="1", PATH=f"{BIN}{os.pathsep}{user.env['PATH']}")
+
+
+def run_python(user, script, *args, seconds=120, cwd=None, before=()):
+    """Warnings are errors: one is a file or process that was not closed. `before`: words of a command that runs Python."""
+    done = subprocess.run([*before, sys.executable, "-W", "error", "-c", script, *args], env=environment(user), cwd=cwd or user.folder,
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE * seconds)
+    return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
