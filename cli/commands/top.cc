@@ -115,7 +115,7 @@ class Screen {
     for (std::string& line : UsageTable(tasks, columns, known ? size.ws_row - 2U : 0)) {
       lines.push_back(std::move(line));
     }
-    if (columns > 0) lines[0] = lines[0].substr(0, columns);
+    if (columns > 0) lines[0] = FirstColumns(lines[0], columns);
     Show(lines);
   }
   void Show(const std::vector<std::string>& lines) {

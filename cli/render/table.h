@@ -6,10 +6,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tfdist::cli {
+#include "base/display_width.h"
 
-// How many columns of a terminal the text takes: characters of East Asia and emoji take two, marks that combine none.
-size_t DisplayWidth(std::string_view text);
+namespace tfdist::cli {
 
 // Lines of at most `columns`; a word that is longer stands on its own.
 std::vector<std::string> Wrapped(std::string_view text, size_t columns);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/display_width.h"
 #include "base/text.h"
 #include "cli/stream/terminal_filter.h"
 
@@ -26,13 +28,6 @@ constexpr std::string_view kBar = " | ";             // between task and line
 constexpr std::string_view kEraseLine = "\r\x1b[K";  // ECMA-48 8.3.41
 // The terminal's own colours, but for red (errors) and black and white (background).
 constexpr std::array<int, 10> kColours = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};
-
-// The first bytes of `text`, whole characters of it.
-std::string_view CutTo(size_t bytes, std::string_view text) {
-  if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
-  return text.substr(0, bytes);
-}
 
 // Leaves the last state of a line that rewrites itself.
 void ForgetRewritten(std::string& line) {
@@ -195,11 +190,14 @@ std::optional<TimePoint> LinePrinter::ShowUnfinished(TimePoint now) {
 void LinePrinter::ShowStart(const Source& source, Unfinished& line) {
   BeginLine(source, line.origin);
   const std::string plain = SafeForTerminal(line.text, Colours::kDrop);
+  // The user may have made the window narrower since the last frame.
+  winsize size{};
+  if (ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) options_.columns = size.ws_col;
   // The last column stays free: a cursor that wraps stands on the next row.
   const size_t used = prefix_columns_ + 1;
   const size_t room = options_.columns > used ? options_.columns - used : 0;
-  const bool fits = plain.size() <= room && plain.find('\t') == std::string::npos;
-  std::string cut(CutTo(room, plain));
+  const bool fits = DisplayWidth(plain) <= room && plain.find('\t') == std::string::npos;
+  std::string cut(FirstColumns(plain, room));
   std::ranges::replace(cut, '\t', ' ');
   if (fits) {
     PutOut(line.text);

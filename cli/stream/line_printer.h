@@ -17,12 +17,13 @@
 namespace tfdist::cli {
 
 struct PrinterOptions {
-  bool colour = false;       // prefixes in colour, and the colours of tasks stay
-  bool filter = false;       // SafeForTerminal on every line
-  bool raw = false;          // no prefixes, no lines: the bytes as they are
-  bool json = false;         // an object a line (docs/json.md), instead of all that
-  bool timestamps = false;   // when each line began, after its task
-  size_t columns = 0;        // of a terminal that can erase a line; 0: whole lines only
+  bool colour = false;      // prefixes in colour, and the colours of tasks stay
+  bool filter = false;      // SafeForTerminal on every line
+  bool raw = false;         // no prefixes, no lines: the bytes as they are
+  bool json = false;        // an object a line (docs/json.md), instead of all that
+  bool timestamps = false;  // when each line began, after its task
+  size_t columns =
+      0;  // where the terminal does not know; 0: it cannot erase a line, so whole lines only
   bool leaves_room = false;  // of a file's disk at least 64 MiB: OutputClosed else
   int stderr_fd = -1;        // where lines of a task's stderr go, if it is apart; -1: where all go
 };

@@ -139,9 +139,25 @@ TEST_F(LinePrinterTest, CutsAnUnfinishedLineToTheTerminalAndPrintsItWholeOnceItE
   printer.Print("w:0", Piece({{Stream::kStdout, "0123456789ab\xc3\xa4xyz"}}));
   printer.ShowUnfinished(start);
   printer.ShowUnfinished(start + 1s);
-  EXPECT_EQ(Printed(), "w:0 | 0123456789ab");
+  EXPECT_EQ(Printed(), "w:0 | 0123456789ab\xc3\xa4");
   printer.Finish("w:0");
   EXPECT_EQ(Printed(), "\r\x1b[Kw:0 | 0123456789ab\xc3\xa4xyz\n");
+}
+
+TEST_F(LinePrinterTest, CutsAProgressBarByColumns) {
+  LinePrinter printer(write_end_.get(), Terminal(), {"w:0"});
+  const TimePoint start{};
+  const std::string full = "\u2588\u2588\u2588\u2588\u2588\u2588 50%";  // 10 columns of 22 bytes
+  printer.Print("w:0", Piece({{Stream::kStdout, full}}));
+  printer.ShowUnfinished(start);
+  printer.ShowUnfinished(start + 1s);
+  EXPECT_EQ(Printed(), "w:0 | " + full);
+  printer.Print(
+      "w:0",
+      Piece({{Stream::kStdout, "\r\u4e2d\u4e2d\u4e2d\u4e2d\u4e2d\u4e2d\u4e2d"}}));  // two each
+  printer.ShowUnfinished(start + 2s);
+  printer.ShowUnfinished(start + 3s);
+  EXPECT_EQ(Printed(), "\r\x1b[Kw:0 | \u4e2d\u4e2d\u4e2d\u4e2d\u4e2d\u4e2d");
 }
 
 TEST_F(LinePrinterTest, WithoutATerminalAnUnfinishedLineWaitsForItsEnd) {

@@ -1,10 +1,13 @@
 """Whatever hosts and tasks say, the user's terminal takes no orders from it."""
 
+import fcntl
 import json
 import os
 import pathlib
 import re
 import struct
+import termios
+import unicodedata
 import unittest
 
 from tests.support import clusters
@@ -107,6 +110,54 @@ class HostileText(unittest.TestCase):
                 text = self.on_terminal(*command)
                 self.assert_harmless(text)
                 self.assertIn("^[]0;owned^G", text)
+
+
+def columns_of(text):
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+class Progress(unittest.TestCase):
+    def setUp(self):
+        self.user = Tfdist("progress")
+        self.addCleanup(self.user.close)
+        self.user.env.update(TERM="xterm", NO_COLOR="1")
+        self.go_on = self.user.folder / "go-on"
+        bars = [f"{'█' * 150}{'训练' * 100} {percent}%%" for percent in (10, 20)]
+        command = f"printf '\\r{bars[0]}'; while [ ! -e {self.go_on} ]; do sleep 0.1; done; printf '\\r{bars[1]}'; sleep 2"
+        self.words = ("up", "-H", "localhost", "--no-workdir", "--set", "cluster.ports=auto", "--", "sh", "-c", command)
+
+    def start(self, columns):
+        terminal = self.user.start_on_terminal(*self.words)
+        self.resize(terminal, columns)
+        return terminal
+
+    @staticmethod
+    def resize(terminal, columns):
+        fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def frames(self, terminal):
+        """The rows that bars take; the last line of the job is whole."""
+        self.go_on.touch()
+        self.assertEqual(terminal.wait(60), 0)
+        self.go_on.unlink()
+        return re.findall(r"(worker:0 \| █[^\r\n]*?)(?=\r\x1b)", terminal.text)
+
+    def test_a_bar_takes_one_row_of_the_terminal_and_nearly_all_of_it(self):
+        for columns in (40, 80, 161, 162, 300):  # between: a wide character would take half of the last column
+            with self.subTest(columns=columns):
+                terminal = self.start(columns)
+                terminal.wait_for_text("worker:0 | █")
+                frames = self.frames(terminal)
+                self.assertNotEqual(frames, [])
+                for frame in frames:
+                    self.assertIn(columns_of(frame), (columns - 2, columns - 1), frame)
+
+    def test_a_bar_fits_a_window_that_has_become_narrower(self):
+        terminal = self.start(120)
+        terminal.wait_for_text("worker:0 | █")
+        self.resize(terminal, 40)
+        frames = self.frames(terminal)
+        self.assertEqual([columns_of(frame) for frame in frames], [119, 39], frames)
 
 
 class Sources(unittest.TestCase):
