@@ -29,8 +29,6 @@ void Get(const Json& json, const char* key, std::optional<T>& value) {
 
 std::string_view ReachFailureName(ReachFailure failure) { return NameIn(kReachFailures, failure); }
 
-TFDIST_JSON_FIELDS(Survey, slot, name, key, listen, tasks, coordinator, coordinator_port,
-                   needs_ports, names, packages, set_up_key, data, brought, limit_ms)
 TFDIST_JSON_FIELDS(Trouble, why, remedy)
 TFDIST_JSON_FIELDS(PythonFact, program, version, packages, why)
 TFDIST_JSON_FIELDS(DataFact, name, found)
@@ -40,6 +38,41 @@ TFDIST_JSON_FIELDS(Target, slot, address, port)
 TFDIST_JSON_FIELDS(Reach, targets, brought, limit_ms)
 TFDIST_JSON_FIELDS(Held, ports)
 TFDIST_JSON_FIELDS(Reached, failures)
+
+void to_json(Json& json, const Survey& value) {
+  json = {{"slot", value.slot},
+          {"name", value.name},
+          {"key", value.key},
+          {"listen", value.listen},
+          {"tasks", value.tasks},
+          {"coordinator", value.coordinator},
+          {"coordinator_port", value.coordinator_port},
+          {"needs_ports", value.needs_ports},
+          {"names", value.names},
+          {"packages", value.packages},
+          {"set_up_key", value.set_up_key},
+          {"data", value.data},
+          {"brought", value.brought},
+          {"limit_ms", value.limit_ms}};
+  Put(json, "kept", value.kept);
+}
+void from_json(const Json& json, Survey& value) {
+  json.at("slot").get_to(value.slot);
+  json.at("name").get_to(value.name);
+  json.at("key").get_to(value.key);
+  json.at("listen").get_to(value.listen);
+  json.at("tasks").get_to(value.tasks);
+  json.at("coordinator").get_to(value.coordinator);
+  json.at("coordinator_port").get_to(value.coordinator_port);
+  json.at("needs_ports").get_to(value.needs_ports);
+  json.at("names").get_to(value.names);
+  json.at("packages").get_to(value.packages);
+  json.at("set_up_key").get_to(value.set_up_key);
+  json.at("data").get_to(value.data);
+  json.at("brought").get_to(value.brought);
+  json.at("limit_ms").get_to(value.limit_ms);
+  Get(json, "kept", value.kept);
+}
 
 void to_json(Json& json, const PortFact& value) {
   json = {
@@ -71,6 +104,7 @@ void to_json(Json& json, const HostFacts& value) {
           {"gpus", value.gpus},
           {"gpu_trouble", value.gpu_trouble},
           {"networks", value.networks}};
+  Put(json, "kept", value.kept);
   Put(json, "gpus_refused", value.gpus_refused);
   Put(json, "taken", value.taken);
   Put(json, "logout", value.logout);
@@ -95,6 +129,7 @@ void from_json(const Json& json, HostFacts& value) {
   json.at("gpus").get_to(value.gpus);
   json.at("gpu_trouble").get_to(value.gpu_trouble);
   json.at("networks").get_to(value.networks);
+  Get(json, "kept", value.kept);
   Get(json, "gpus_refused", value.gpus_refused);
   Get(json, "taken", value.taken);
   Get(json, "logout", value.logout);

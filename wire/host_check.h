@@ -41,6 +41,7 @@ struct Survey {
   std::vector<std::string> packages;   // of Python, whose versions are asked for
   std::string set_up_key;              // of the set-up that the tasks use; empty: there is none
   std::vector<DataDescription> data;   // that the tasks name
+  std::optional<KeptClaim> kept;       // where they name {keep}
   bool brought = false;                // the agent came with this check: it is removed afterwards
   int64_t limit_ms = 4'000;            // for programs that are asked: resolver, nvidia-smi, python
 };
@@ -105,6 +106,7 @@ struct HostFacts {
   uint64_t kept_bytes = 0;  // of files that earlier jobs have brought: this job's may be among them
   std::vector<PortFact> ports;
   ResolvedNames names;
+  std::optional<KeptFound> kept;  // as Survey::kept claims it
   std::vector<DataFact> data;     // each that is a path of the host, and there
   std::vector<Trouble> commands;  // of tasks, that cannot be executed
   std::vector<Trouble> files;     // data that tasks lack; why a job's folder could not be made

@@ -4,6 +4,7 @@
 
 namespace tfdist::protocol {
 
+TFDIST_JSON_FIELDS(KeptFound, kept, kept_by)
 TFDIST_JSON_FIELDS(KeptBy, who, is_stranger)
 TFDIST_JSON_FIELDS(KeptFiles, files, bytes, newest, age_s, all)
 

@@ -1,4 +1,4 @@
-// What lies in {keep} on a host when a job of that name starts: in the answer to `describe`.
+// What lies in {keep} on a host when a job of that name starts.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,14 @@ struct KeptBy {
   bool operator==(const KeptBy&) const = default;
 };
 
+// The answer to `kept`, and a part of that to `describe` and `survey`.
+struct KeptFound {
+  KeptFiles kept;
+  KeptBy kept_by;
+};
+
+void to_json(Json& json, const KeptFound& value);
+void from_json(const Json& json, KeptFound& value);
 void to_json(Json& json, const KeptBy& value);
 void from_json(const Json& json, KeptBy& value);
 void to_json(Json& json, const KeptFiles& value);

@@ -53,6 +53,8 @@ inline constexpr std::string_view kRemoved =
     "removed";  // {folders: [path]}: of finished jobs, which retention has removed; not sent where
                 // there are none
 // CLI -> agent, while deploying
+inline constexpr std::string_view kKept =
+    "kept";  // KeptClaim -> KeptFound: before any file is sent, and nothing is noted yet
 inline constexpr std::string_view kNeed =
     "need";  // {files: [FileDescription]} -> {missing: [sha256]}
 inline constexpr std::string_view kFile = "file";  // FilePiece; `ok` answers the last piece

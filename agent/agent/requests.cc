@@ -83,6 +83,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kCommit) return Commit(reply, message);
   if (type == kContactRequest) return reply.Ok(actions_.contact());
   NeedUncommitted();
+  if (type == type::kKept) return parts_.deployment.Kept(session, message);
   if (type == type::kNeed) return parts_.deployment.Need(session, message);
   if (type == type::kFile) return parts_.deployment.File(session, message);
   if (type == type::kFetch) return parts_.deployment.Fetch(session, message);

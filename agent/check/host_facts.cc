@@ -21,6 +21,7 @@
 #include "agent/control/host_names.h"
 #include "agent/data/data_paths.h"
 #include "agent/setup/set_up_step.h"
+#include "agent/slot/kept_folder.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/slot/this_machine.h"
 #include "agent/tasks/command_search.h"
@@ -233,6 +234,7 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
   std::ranges::move(of_images.troubles, std::back_inserter(facts.commands));
   facts.images = std::move(of_images.images);
   facts.data = CountData(survey.data, deadline);
+  if (survey.kept) facts.kept = FindKept(base, *survey.kept, deadline);
   facts.names = names.get();
   facts.taken = TroubleOf(taken.get());
   facts.logout = logout.get();

@@ -179,6 +179,17 @@ Deployment::Deployment(EventLoop& loop, FileThread& files, KeeperLink& keeper,
       images_(files),
       set_up_(loop, files, keeper, folder) {}
 
+void Deployment::Kept(const std::shared_ptr<Session>& session, const Message& message) {
+  files_.Post(
+      [base = std::filesystem::path(info_.base),
+       claim = protocol::Body<protocol::KeptClaim>(message)] {
+        return FindKept(base, claim, SystemClock().Now() + kKeptFilesLimit);
+      },
+      [reply = Reply(session, message.id)](Outcome<protocol::KeptFound>& outcome) {
+        reply.Try([&] { reply.Ok(outcome.Get()); });
+      });
+}
+
 void Deployment::Need(const std::shared_ptr<Session>& session, const Message& message) {
   const auto files = FilesIn(message);
   const auto data = message.body.value("data", std::vector<protocol::DataOffer>());

@@ -37,7 +37,8 @@ class Deployment {
   Deployment(EventLoop& loop, FileThread& files, KeeperLink& keeper, const SlotFolder& folder,
              const SlotInfo& info, Ways ways, OnDescribed on_described);
 
-  // The requests `need`, `file`, `fetch`, `fetched` and `describe`. They throw Error when malformed.
+  // The requests `kept`, `need`, `file`, `fetch`, `fetched` and `describe`. They throw Error when malformed.
+  void Kept(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Need(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void File(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Fetch(const std::shared_ptr<Session>& session, const protocol::Message& message);

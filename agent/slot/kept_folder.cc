@@ -67,6 +67,18 @@ void WriteUsers(const fs::path& file, const std::vector<KeptUser>& users) {
   ReplaceFile(file, text, 0600);
 }
 
+// An empty folder is nobody's.
+std::vector<KeptUser> UsersThere(const fs::path& kept, const protocol::KeptFiles& found) {
+  return found.files > 0 || !found.all ? ReadUsers(UsersOfKept(kept)) : std::vector<KeptUser>();
+}
+
+protocol::KeptBy WhoseAre(const std::vector<KeptUser>& users, const protocol::KeptClaim& claim) {
+  if (users.empty()) return {};
+  const bool is_known = std::ranges::find(users, claim.home, &KeptUser::home) != users.end();
+  return {.who = users.back().home != claim.home ? users.back().who : "",
+          .is_stranger = !is_known && !claim.take};
+}
+
 // It goes into lines.
 void CheckClaim(const protocol::KeptClaim& claim) {
   const bool is_id = layout::IsPlainName(claim.home, protocol::kMostHomeBytes);
@@ -78,17 +90,22 @@ void CheckClaim(const protocol::KeptClaim& claim) {
 
 }  // namespace
 
+protocol::KeptFound FindKept(const fs::path& base, const protocol::KeptClaim& claim,
+                             TimePoint deadline) {
+  CheckClaim(claim);
+  const fs::path folder = base / layout::kKeep / claim.name;
+  const protocol::KeptFiles files = LookAtKept(folder, deadline);
+  return {files, WhoseAre(UsersThere(folder, files), claim)};
+}
+
 protocol::KeptBy ClaimKept(const SlotInfo& info, const protocol::KeptClaim& claim) {
   CheckClaim(claim);
   const fs::path kept = fs::path(info.base) / layout::kKeep / claim.name;
   const protocol::KeptFiles found = LookAtKept(kept, TimePoint());  // one is enough
-  std::vector<KeptUser> users;
-  if (found.files > 0 || !found.all) users = ReadUsers(UsersOfKept(kept));
-  const auto own = std::ranges::find(users, claim.home, &KeptUser::home);
-  protocol::KeptBy by;
-  if (!users.empty() && users.back().home != claim.home) by.who = users.back().who;
-  by.is_stranger = !users.empty() && own == users.end() && !claim.take;
+  std::vector<KeptUser> users = UsersThere(kept, found);
+  protocol::KeptBy by = WhoseAre(users, claim);
   if (by.is_stranger || info.name != claim.name) return by;
+  const auto own = std::ranges::find(users, claim.home, &KeptUser::home);
   const bool is_noted = own != users.end() && own + 1 == users.end() && own->who == claim.who;
   if (is_noted) return by;
   if (own != users.end()) users.erase(own);

@@ -17,6 +17,10 @@ std::filesystem::path KeptFolder(const SlotInfo& info);
 // The files in it, links not followed, as far as there is time until `deadline`. Blocks.
 protocol::KeptFiles LookAtKept(const std::filesystem::path& folder, TimePoint deadline);
 
+// What is there, and whose it is, before anything is claimed: notes nothing. Blocks until `deadline` at most. Throws Error(kFiles).
+protocol::KeptFound FindKept(const std::filesystem::path& base, const protocol::KeptClaim& claim,
+                             TimePoint deadline);
+
 // Notes in `<base>/keep/.<name>` that `claim` uses {keep}, unless somebody else's files are there and it may not take them. A
 // rehearsal notes nothing. Blocks. Throws Error(kFiles).
 protocol::KeptBy ClaimKept(const SlotInfo& info, const protocol::KeptClaim& claim);

@@ -61,8 +61,9 @@ bool IsOneMachine(const Plan& plan) {
 
 class Checkup {
  public:
-  explicit Checkup(const Plan& plan)
+  Checkup(const Plan& plan, const std::optional<protocol::KeptClaim>& kept)
       : plan_(plan),
+        kept_(kept),
         key_(RandomHex(kKeyBytes)),
         set_up_key_(SetUpKey(plan)),
         reports_(plan.hosts.size()),
@@ -198,6 +199,8 @@ class Checkup {
       survey.tasks.push_back(DescribeTask(plan_, task, static_cast<int>(slot)));
       if (RunsTensorFlowServer(task)) AskForTensorFlow(survey);
     }
+    if (std::ranges::any_of(survey.tasks, protocol::NamesKeptFolder<protocol::TaskDescription>))
+      survey.kept = kept_;
     survey.data = DataOf(plan_, survey.tasks);
     std::erase_if(survey.data, [](const auto& data) { return data.path.parts.empty(); });
     if (slot == 0) survey.coordinator = host.host_name.empty() ? host.address : "::";
@@ -255,6 +258,7 @@ class Checkup {
   }
 
   const Plan& plan_;
+  const std::optional<protocol::KeptClaim>& kept_;
   Plan addressed_;  // with the addresses by which the hosts have each other
   std::once_flag choice_;
   std::string key_;
@@ -270,7 +274,9 @@ class Checkup {
 
 }  // namespace
 
-std::vector<HostReport> AskHosts(const Plan& plan) { return Checkup(plan).Run(); }
+std::vector<HostReport> AskHosts(const Plan& plan, const std::optional<protocol::KeptClaim>& kept) {
+  return Checkup(plan, kept).Run();
+}
 
 std::vector<std::optional<protocol::ResolvedNames>> NamesThere(
     const std::vector<HostReport>& reports) {

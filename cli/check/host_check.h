@@ -39,7 +39,9 @@ struct HostReport {
 
 // Element i: the host in slot i. Every wait has a deadline: about 15 s in all for a few hosts, a
 // little more for each further one; start-up files of the account and an upload of the agent come on top.
-std::vector<HostReport> AskHosts(const Plan& plan);
+// `kept`: for tasks that name {keep}.
+std::vector<HostReport> AskHosts(const Plan& plan,
+                                 const std::optional<protocol::KeptClaim>& kept = std::nullopt);
 
 // What names mean on each host, as far as they have answered.
 std::vector<std::optional<protocol::ResolvedNames>> NamesThere(

@@ -13,12 +13,14 @@
 #include "cli/deploy/workdir_parts.h"
 #include "cli/exit_codes.h"
 #include "cli/find/adopt_job.h"
+#include "cli/find/kept_files.h"
 #include "cli/hosts/host_names.h"
 #include "cli/job/job_record.h"
 #include "cli/plan/host_count.h"
 #include "cli/render/settings.h"
 #include "cli/render/table.h"
 #include "cli/show/host_fold.h"
+#include "cli/show/kept_text.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
@@ -310,6 +312,27 @@ std::vector<Finding> FindingsOfWorkdir(const WorkdirLook& look) {
   return findings;
 }
 
+// As `up` refuses it. Where another job has the name, or `up` joins one, that is another matter.
+std::vector<Finding> FindingsOfKept(const Plan& plan, const std::vector<HostReport>& reports) {
+  std::vector<KeptOnHost> strange;
+  for (size_t slot = 0; slot < reports.size(); ++slot) {
+    const auto& facts = reports[slot].facts;
+    if (facts && facts->taken) return {};
+    if (facts && facts->kept && facts->kept->kept_by.is_stranger)
+      strange.push_back({plan.hosts[slot].name, facts->kept->kept, facts->kept->kept_by});
+  }
+  std::vector<Finding> findings;
+  const auto add = [&](Severity severity, const Error& why) {
+    findings.push_back({severity, "keep", "", why.cause(), why.remedy()});
+  };
+  if (!strange.empty()) add(Severity::kError, KeptByStrangers(plan.name, strange));
+  JobRecord record = MakeRecord(plan, "", "");
+  if (plan.workdir) record.origin.workdir = plan.workdir->string();
+  if (const auto why = KeptByAnotherProject(record, LoadRecords(), plan.name_is_made))
+    add(plan.name_is_made ? Severity::kError : Severity::kWarning, *why);
+  return findings;
+}
+
 // The newest job of the name, where this machine has no record of one that runs.
 std::vector<JobRecord> JobsOfTheName(const Plan& plan) {
   std::vector<JobRecord> records = LoadRecords();
@@ -339,7 +362,7 @@ std::optional<std::string> JobOfThisPlan(const Plan& plan, const HostReport& fir
 
 std::vector<HostReport> AskOrSay(const Plan& plan) {
   const SlowNotice notice(fmt::format("asking {}", Counted(CountHosts(plan.hosts), "host")));
-  return AskHosts(plan);
+  return AskHosts(plan, ClaimToKept(plan, false));
 }
 
 }  // namespace
@@ -353,6 +376,8 @@ int CheckCommand(const CheckArguments& arguments) {
   const std::optional<std::string> running = JobOfThisPlan(plan, reports[0]);
   std::ranges::move(FindingsOf(plan, reports, running.has_value(), SizeOf(workdir.listing)),
                     std::back_inserter(findings));
+  std::ranges::move(FindingsOfKept(plan, reports), std::back_inserter(findings));
+  std::ranges::stable_sort(findings, {}, &Finding::severity);
   const size_t errors = Count(findings, Severity::kError);
   if (arguments.json) {
     PrintCheckAsJson(plan, running, reports, findings);

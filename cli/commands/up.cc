@@ -31,6 +31,7 @@
 #include "cli/find/adopt_job.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
+#include "cli/find/kept_files.h"
 #include "cli/hosts/host_names.h"
 #include "cli/job/connector.h"
 #include "cli/job/state_folder.h"
@@ -86,11 +87,8 @@ Cargo LoadCargo(const Plan& plan, const std::string& id, const WorkdirListing& l
   Cargo cargo;
   cargo.set_up = DescribeSetUp(plan, listing, hashes);
   if (cargo.set_up) cargo.set_up->again = arguments.set_up;
-  if (std::ranges::any_of(plan.tasks, protocol::NamesKeptFolder<TaskOnHost>)) {
-    const bool takes_kept =
-        arguments.take_keep || ConsentFor(Deed::kUseKept, {.named = true}) == Consent::kGiven;
-    cargo.kept = protocol::KeptClaim{plan.name, HomeId(), UserAndMachine(), takes_kept};
-  }
+  cargo.kept = ClaimToKept(
+      plan, arguments.take_keep || ConsentFor(Deed::kUseKept, {.named = true}) == Consent::kGiven);
   cargo.job = DescribeJob(plan, id);
   cargo.secret = RandomHex(kSecretBytes);
   cargo.data = LoadData(plan);
@@ -537,7 +535,10 @@ class Launch {
   void SayWhatHostsHave(const Deployment::Outcome& outcome) const {
     if (!outcome.addresses.empty() && !arguments_.quiet) Say("tfdist: {}\n", outcome.addresses);
     for (const NameWarning& warning : outcome.warnings) PrintWarning(warning.text, warning.remedy);
-    if (!outcome.kept.empty()) SayWhatIsKept(outcome.kept);
+    // The refusal says whose it is.
+    const bool is_strange = std::ranges::any_of(
+        outcome.kept, [](const KeptOnHost& kept) { return kept.by.is_stranger; });
+    if (!outcome.kept.empty() && !is_strange) SayWhatIsKept(outcome.kept);
   }
 
   static void SayWhatIsRemoved(const std::vector<std::string>& folders) {
@@ -575,19 +576,10 @@ class Launch {
 
   // Two projects have a train.py: the second is not to go on from what the first has kept, or to write over it.
   void LookWhoseIsKept() const {
-    if (!record_.keeps) return;
-    const auto records = LoadRecords();
-    const JobRecord* last = LastThatKept(record_, records);
-    if (last == nullptr || HostsLeftBehind(record_, *last).size() == last->hosts.size()) return;
-    const std::string folder = OtherFolder(record_, *last);
-    if (folder.empty()) return;
-    const std::string what =
-        fmt::format("{{keep}} of {} has what job {} has kept, which was started from {}",
-                    record_.name, last->id, folder);
-    const std::string remedy = "--name NAME gives this program a {keep} of its own";
-    if (!plan_.name_is_made) return PrintWarning(what, remedy);
-    throw UsageError(Phase::kUsage, what,
-                     fmt::format("{}; --name {} goes on with that one", remedy, record_.name));
+    const auto why = KeptByAnotherProject(record_, LoadRecords(), plan_.name_is_made);
+    if (!why) return;
+    if (!plan_.name_is_made) return PrintWarning(why->cause(), why->remedy());
+    throw UsageError(*why);
   }
 
   void SayTimeline(const Deployment::Outcome& outcome, TimePoint::duration whole) const {
@@ -879,11 +871,7 @@ class Launch {
     std::ranges::copy_if(outcome.kept, std::back_inserter(strange),
                          [](const KeptOnHost& kept) { return kept.by.is_stranger; });
     if (strange.empty() || outcome.name_taken || in_doubt_ || !left_.empty()) return false;
-    PrintErrors({UsageError(
-        Phase::kUsage,
-        fmt::format("{{keep}} of {} has what jobs of {} have kept; {}", plan_.name,
-                    KeptByOthers(strange), KeptText(strange)),
-        "--name NAME gives this job its own {keep}; --take-keep goes on with these files")});
+    PrintErrors({KeptByStrangers(plan_.name, strange)});
     return true;
   }
 

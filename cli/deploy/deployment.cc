@@ -178,7 +178,7 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo, std::string rehears
     : plan_(plan),
       cargo_(cargo),
       rehearsed_for_(std::move(rehearsed_for)),
-      named_(plan.hosts.size()),
+      asked_(plan.hosts.size()),
       prepared_(plan.hosts.size()),
       listening_(plan.hosts.size()),
       connected_(plan.hosts.size()),
@@ -186,6 +186,7 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo, std::string rehears
       settled_(plan.hosts.size()),
       running_(plan.hosts.size()),
       has_aliases_(HasAliases(plan.hosts)),
+      asks_first_(has_aliases_ || cargo.kept.has_value()),
       hands_on_(HandsOn()),
       mark_(RandomHex(kMarkBytes)),
       done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -210,7 +211,7 @@ void Deployment::FailToBegin(int slot, const std::string& why) {
                 plan_.hosts[static_cast<size_t>(slot)].name);
   host.failed = true;
   host.steps.Begin(nullptr);
-  (has_aliases_ ? named_ : prepared_).Arrive(false);
+  (asks_first_ ? asked_ : prepared_).Arrive(false);
   Finish();
 }
 
@@ -226,7 +227,7 @@ Deployment::~Deployment() {
 
 void Deployment::Cancel() {
   cancelled_ = true;
-  for (Gate* gate : {&named_, &prepared_, &listening_, &connected_, &equipped_}) gate->Cancel();
+  for (Gate* gate : {&asked_, &prepared_, &listening_, &connected_, &equipped_}) gate->Cancel();
 }
 
 std::vector<std::string> Deployment::Busy() const {
@@ -336,11 +337,13 @@ void Deployment::BringUp(int slot) {
   const auto start = [&] {
     StartOnHost(slot);
     AskForNames(slot);
+    LookAtKept(slot);
   };
-  const bool ready = (!has_aliases_ || Pass(named_, slot, "start", start)) &&
+  const bool ready = (!asks_first_ || Pass(asked_, slot, "start", start)) &&
                      Pass(prepared_, slot, "start",
                           [&] {
-                            has_aliases_ ? TakeAddress(slot) : start();
+                            if (!asks_first_) start();
+                            if (has_aliases_) TakeAddress(slot);
                             host.description = DescriptionOf(slot);
                             AskWhatIsMissing(slot);
                             AskWhatIsLacking(slot);
@@ -557,6 +560,17 @@ void Deployment::Describe(int slot) {
 }
 
 // Nobody goes on from a stranger's checkpoint, or writes over it, without knowing.
+void Deployment::LookAtKept(int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  const auto tasks = DescribeHost(plan_, slot).tasks;
+  if (!cargo_.kept ||
+      std::ranges::none_of(tasks, protocol::NamesKeptFolder<protocol::TaskDescription>))
+    return;
+  host.steps.Begin("{keep}");
+  const auto found = Ask(host, type::kKept, *cargo_.kept, kDialLimit).get<protocol::KeptFound>();
+  TakeKept(slot, {plan_.hosts[static_cast<size_t>(slot)].name, found.kept, found.kept_by});
+}
+
 void Deployment::TakeKept(int slot, KeptOnHost kept) {
   const protocol::KeptBy by = kept.by;
   hosts_[static_cast<size_t>(slot)]->kept = std::move(kept);

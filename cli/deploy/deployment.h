@@ -183,6 +183,7 @@ class Deployment {
   const PackedFile& PackOf(FileUpload& upload, const std::string& sha256);
   void PullImages(Host& host, const protocol::HostDescription& description);
   void Describe(int slot);
+  void LookAtKept(int slot);
   void TakeKept(int slot, KeptOnHost kept);
   void CheckImages() const;
   // Why a port is not free yet, when it is done; empty: all are.
@@ -239,7 +240,7 @@ class Deployment {
   // As `choice_` has made them.
   std::vector<HostAddress> addresses_;  // index = slot
   std::vector<SlotsOfMachine> machines_;
-  Gate named_;  // only where a host has an alias
+  Gate asked_;  // only where all hosts answer before any gets a file
   Gate prepared_;
   Gate listening_;
   Gate connected_;
@@ -251,6 +252,7 @@ class Deployment {
   std::atomic<bool> in_doubt_ = false;
   std::atomic<size_t> running_;
   const bool has_aliases_;
+  const bool asks_first_;                       // and then sends files
   const bool hands_on_;                         // large files, from slot 0 to the others
   std::atomic<bool> first_is_through_ = false;  // slot 0 has all files
   std::atomic<bool> first_has_failed_ = false;  // it will not get them

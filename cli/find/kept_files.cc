@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
+#include "cli/job/state_folder.h"
 #include "cli/link/house.h"
 
 namespace tfdist::cli {
@@ -22,6 +24,11 @@ std::string PlaceOf(const HostPlan& host, const std::string& folder) {
 }
 
 }  // namespace
+
+std::optional<protocol::KeptClaim> ClaimToKept(const Plan& plan, bool take) {
+  if (std::ranges::none_of(plan.tasks, protocol::NamesKeptFolder<TaskOnHost>)) return std::nullopt;
+  return protocol::KeptClaim{plan.name, HomeId(), UserAndMachine(), take};
+}
 
 std::string HowToReachKept(const std::vector<HostPlan>& hosts, const SshOptions& ssh,
                            const std::string& name) {

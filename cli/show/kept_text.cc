@@ -52,6 +52,14 @@ std::string KeptByOthers(const std::vector<KeptOnHost>& kept) {
   return fmt::format("{}", fmt::join(others, ", "));
 }
 
+UsageError KeptByStrangers(const std::string& name, const std::vector<KeptOnHost>& kept) {
+  return UsageError(
+      Phase::kUsage,
+      fmt::format("{{keep}} of {} has what jobs of {} have kept; {}", name, KeptByOthers(kept),
+                  KeptText(kept)),
+      "--name NAME gives this job its own {keep}; `up --take-keep` goes on with these files");
+}
+
 const JobRecord* LastThatKept(const JobRecord& record, const std::vector<JobRecord>& records) {
   const JobRecord* last = nullptr;
   for (const JobRecord& other : records) {
@@ -86,6 +94,23 @@ std::vector<JobRecord::Task> TasksThatMoved(const JobRecord& record, const JobRe
 std::string OtherFolder(const JobRecord& record, const JobRecord& last) {
   const std::string& before = last.origin.workdir;
   return record.origin.workdir.empty() || before == record.origin.workdir ? "" : before;
+}
+
+std::optional<UsageError> KeptByAnotherProject(const JobRecord& record,
+                                               const std::vector<JobRecord>& records,
+                                               bool name_is_made) {
+  const JobRecord* last = record.keeps ? LastThatKept(record, records) : nullptr;
+  if (last == nullptr || HostsLeftBehind(record, *last).size() == last->hosts.size())
+    return std::nullopt;
+  const std::string folder = OtherFolder(record, *last);
+  if (folder.empty()) return std::nullopt;
+  std::string remedy = "--name NAME gives this program a {keep} of its own";
+  if (name_is_made) remedy += fmt::format("; --name {} goes on with that one", record.name);
+  return UsageError(
+      Phase::kUsage,
+      fmt::format("{{keep}} of {} has what job {} has kept, which was started from {}", record.name,
+                  last->id, folder),
+      remedy);
 }
 
 }  // namespace tfdist::cli

@@ -1,9 +1,11 @@
 // What `up` says of {keep}, the folder that jobs of one name keep on their hosts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/failures.h"
 #include "cli/deploy/deployment.h"
 #include "cli/job/job_record.h"
 
@@ -17,6 +19,9 @@ std::string KeptText(const std::vector<KeptOnHost>& kept);
 // "alice@laptop, bob@desk": who, other than this user, has started the last jobs there; empty: nobody.
 std::string KeptByOthers(const std::vector<KeptOnHost>& kept);
 
+// Why a job called `name` does not start: `kept` is what strangers have.
+UsageError KeptByStrangers(const std::string& name, const std::vector<KeptOnHost>& kept);
+
 // The newest earlier job of that name that names {keep}; borrowed. nullptr: there is none.
 const JobRecord* LastThatKept(const JobRecord& record, const std::vector<JobRecord>& records);
 
@@ -26,5 +31,9 @@ std::vector<std::string> HostsLeftBehind(const JobRecord& record, const JobRecor
 std::vector<JobRecord::Task> TasksThatMoved(const JobRecord& record, const JobRecord& last);
 // The folder of which `last` was started, where `record` has another one; empty: it has the same, or has none.
 std::string OtherFolder(const JobRecord& record, const JobRecord& last);
+// The last job of that name there was started from another folder, and has kept files. `name_is_made`: then the new job does not start.
+std::optional<UsageError> KeptByAnotherProject(const JobRecord& record,
+                                               const std::vector<JobRecord>& records,
+                                               bool name_is_made);
 
 }  // namespace tfdist::cli

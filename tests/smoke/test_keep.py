@@ -1,5 +1,6 @@
 """`{keep}`: a folder that jobs of one name keep on their hosts from one to the next."""
 
+import json
 import os
 import re
 import unittest
@@ -98,10 +99,15 @@ class Keep(unittest.TestCase):
         up(self.user).expect(0)
         refused = up(laptop).expect(2)
         self.assertRegex(refused.err, r"tfdist: \{keep\} of job has what jobs of \S+@\S+ have kept; \{keep\}: .*: 1 file, 4 bytes, the newest step, \d+\w* ago\n"
-                                      r"  try: --name NAME gives this job its own \{keep\}; --take-keep goes on with these files\n"
+                                      r"  try: --name NAME gives this job its own \{keep\}; `up --take-keep` goes on with these files\n"
                                       r"tfdist: nothing was started\n")
+        self.assertEqual(refused.err.count("{keep}: "), 1)
         self.assertEqual((self.kept(first) / "step").read_text(), "100\n")
         self.assertIn("no job is known on this machine\n", laptop.run("list").out)
+        checked = laptop.run("check", "--json", "cluster.toml").expect(3)
+        self.assertEqual([(one["severity"], one["check"], one["what"].split(" have kept; ")[0]) for one in json.loads(checked.out)["findings"]],
+                         [("error", "keep", refused.err.split(" have kept; ")[0].removeprefix("tfdist: "))])
+        laptop.run("check", "--name", "other", "cluster.toml").expect(0)
         self.assertIn("worker:0 | at 0\n", up(laptop, "--name", "other").expect(0).out)
         taken = up(laptop, "--take-keep").expect(0)
         self.assertIn("worker:0 | at 100\n", taken.out)
@@ -109,6 +115,33 @@ class Keep(unittest.TestCase):
         back = up(self.user).expect(0)
         self.assertIn("worker:0 | at 300\n", back.out)
         self.assertRegex(back.err, r"tfdist: \{keep\}: the last job that used it was started by \S+@\S+\n")
+
+    def test_nothing_is_sent_where_one_host_has_a_strangers_checkpoint(self):
+        first, second = self.hosts[0], self.hosts[1]
+        self.up([second])
+        laptop = Tfdist("laptop")
+        self.addCleanup(laptop.close)
+        for size in (2 << 20, 9 << 20):  # from here to each host; from host to host
+            with self.subTest(size=size):
+                (laptop.folder / "model").write_bytes(os.urandom(size))
+                command = shell("sleep 1; cat model {keep}/step")
+                file = laptop.write("cluster.toml", clusters.over_ssh("job", command, [first, second], layout="mirrored", task_extra='workdir = "."',
+                                                                      ssh_config=self.hosts.ssh_config))
+                self.assertIn("--take-keep", laptop.run("up", file).expect(2).err)
+                for host in (first, second):
+                    sent = [path for path in (host.home / ".cache/tfdist/files").rglob("*") if path.is_file() and path.stat().st_size > 1 << 20]
+                    self.assertEqual(sent, [])
+
+    def test_check_names_what_a_program_of_another_folder_has_kept(self):
+        for project in ("first", "second"):
+            self.user.write(f"{project}/train.py", "import sys\nopen(sys.argv[1] + '/made', 'a').close()\n")
+            self.user.write(f"{project}/cluster.toml", clusters.over_ssh("job", ["python3", "train.py", "{keep}"], [self.hosts[0]], layout="mirrored",
+                                                                          task_extra='workdir = "."', ssh_config=self.hosts.ssh_config))
+        self.user.run("up", "first/cluster.toml").expect(0)
+        self.assertNotIn("keep", self.user.run("check", "first/cluster.toml").expect(0).out)
+        checked = self.user.run("check", "second/cluster.toml").expect(0)
+        self.assertRegex(checked.out, r"(?m)^warning: keep: \{keep\} of job has what job \S+ has kept, which was started from "
+                                      + re.escape(str(self.user.folder / "first")) + "/?$")
 
     def test_a_job_that_runs_is_not_ended_for_one_that_may_not_have_what_it_kept(self):
         host = self.hosts[0]
@@ -122,7 +155,7 @@ class Keep(unittest.TestCase):
         self.user.run("up", "-d", write(self.user, shell(script))).expect(0)
         wait_for(lambda: "ready" in self.user.run("logs", "job").out, "the task has kept something")
         refused = laptop.run("up", "--replace", write(laptop, TRAIN)).expect(2)
-        self.assertIn("--take-keep goes on with these files\n", refused.err)
+        self.assertIn("`up --take-keep` goes on with these files\n", refused.err)
         self.assertRegex(refused.err, r"tfdist: nothing was started, and job job-\S+ runs on\n")
         self.assertEqual(self.user.status("job")["state"], "running")
         self.assertIn("worker:0 | at 100\n", laptop.run("up", "--replace", "--take-keep", write(laptop, TRAIN)).expect(0).out)
