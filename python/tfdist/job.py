@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -10,7 +11,7 @@ from typing import Any, AsyncIterator, Iterator, Literal, Mapping, Optional, Seq
 
 from tfdist import types
 from tfdist.errors import Error, UsageError
-from tfdist.program import Outcome, run, run_async, stream, stream_async
+from tfdist.program import Interrupts, Outcome, run, run_async, stream, stream_async
 
 Path = Union[str, "os.PathLike[str]"]
 _OVER = {"succeeded", "failed", "stopped", "gone", "not started"}
@@ -37,12 +38,11 @@ class Job:
 
     @classmethod
     def _started(cls, outcome: Outcome, quiet: bool) -> Job:
-        up: types.Up = outcome.check().result()
+        up: types.Up = outcome.result()
         job = cls.__new__(cls)
         job._set(up["job"], up["name"], not up["ran_already"], quiet)
         if not quiet:
-            what = "started" if job.was_started_here else "runs already, from this plan"
-            print(f"tfdist: job {job.id} {what}", file=sys.stderr, flush=True)
+            job._say("started" if job.was_started_here else "runs already, from this plan")
         return job
 
     def __repr__(self) -> str:
@@ -87,6 +87,10 @@ class Job:
         try:
             if self._may_run() and not self._has_ended(run(self._status_words(), True)):
                 self.down()
+        except KeyboardInterrupt:
+            self._say("killing all tasks")
+            self.down(force=True)
+            raise
         except Error as failure:
             self._not_ended(failure, error)
 
@@ -98,6 +102,10 @@ class Job:
         try:
             if self._may_run() and not self._has_ended(await run_async(self._status_words(), True)):
                 await self.down_async()
+        except asyncio.CancelledError:
+            self._say("killing all tasks")
+            await self.down_async(force=True)
+            raise
         except Error as failure:
             self._not_ended(failure, error)
 
@@ -118,7 +126,10 @@ class Job:
         """An exception that is under way is the one to be seen."""
         if error is None:
             raise failure
-        print(f"{failure}\ntfdist: job {self.id} may still run: tfdist down {self.id}", file=sys.stderr, flush=True)
+        self._say(f"may still run: {failure}")
+
+    def _say(self, what: str) -> None:
+        print(f"tfdist: job {self.id}: {what}", file=sys.stderr, flush=True)
 
     # --- a look -------------------------------------------------------------------------------------
 
@@ -179,11 +190,15 @@ def up(file: Optional[Path] = None, *, hosts: Sequence[str] = (), command: Seque
     it is joined. Ctrl-C before it runs rolls all hosts back.
     """
     words = _up_words(file, hosts, command, args, name, set, env, labels, workdir, layout, replace, take_keep, ssh_config, quiet)
-    outcome = run(words)
-    if outcome.interrupted and outcome.code == 0:  # it came too late to roll back
-        with Job._started(outcome._replace(interrupted=None), quiet):
+    with Interrupts() as interrupts:
+        outcome = interrupts.run(words)
+        if outcome.code:
             outcome.check()
-    return Job._started(outcome, quiet)
+        job = Job._started(outcome, quiet)
+        if not interrupts.count:
+            return job
+    with job:  # Ctrl-C came too late to roll back
+        raise KeyboardInterrupt
 
 
 async def up_async(file: Optional[Path] = None, *, hosts: Sequence[str] = (), command: Sequence[str] = (), args: Sequence[str] = (),
@@ -194,10 +209,13 @@ async def up_async(file: Optional[Path] = None, *, hosts: Sequence[str] = (), co
     """As up(). A cancellation before it runs rolls all hosts back."""
     words = _up_words(file, hosts, command, args, name, set, env, labels, workdir, layout, replace, take_keep, ssh_config, quiet)
     outcome = await run_async(words)
-    if outcome.interrupted and outcome.code == 0:
-        async with Job._started(outcome._replace(interrupted=None), quiet):
-            outcome.check()
-    return Job._started(outcome, quiet)
+    if outcome.code:
+        outcome.check()
+    job = Job._started(outcome, quiet)
+    if not outcome.interrupted:
+        return job
+    async with job:
+        raise outcome.interrupted
 
 
 def jobs(*, label: Optional[str] = None) -> list[types.ListedJob]:

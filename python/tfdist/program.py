@@ -19,13 +19,15 @@ import sysconfig
 import threading
 import time
 from types import FrameType, TracebackType
-from typing import Any, AsyncIterator, Iterator, NamedTuple, Optional, Sequence
+from typing import Any, AsyncIterator, Iterator, NamedTuple, Optional, Sequence, Union
 
 from tfdist.errors import ProgramNotFound, error_of
 
 _CHUNK = 1 << 16
 # What an interrupted command may take to roll hosts back, and more; it is killed then.
 _END_SECONDS = 60
+# Whoever presses Ctrl-C so often wants to leave at once.
+_KILLING_INTERRUPT = 3
 # A line of stderr is shown so late. What a command says just before it fails is for the exception, not for the screen.
 _NOTE_SECONDS = 0.5
 
@@ -64,18 +66,8 @@ class Outcome(NamedTuple):
 
 def run(words: Sequence[str], quiet: bool = False) -> Outcome:
     """Until the command has ended. Unless `quiet`, what it prints to stderr is shown while it goes on."""
-    notes, out = _Notes(quiet), _Text()
-    with _Interrupts() as interrupts:
-        process = interrupts.start(words)
-        try:
-            for line in _lines(process, notes):
-                out.add(line)
-        except BaseException:
-            _end(process, signal.SIGINT)
-            raise
-        code = _end(process)
-    notes.close(code)
-    return Outcome(words[0], code, out.text(), notes.text(), KeyboardInterrupt() if interrupts.count else None)
+    with Interrupts() as interrupts:
+        return interrupts.run(words, quiet)
 
 
 def stream(words: Sequence[str], quiet: bool = False) -> Iterator[str]:
@@ -88,7 +80,7 @@ def stream(words: Sequence[str], quiet: bool = False) -> Iterator[str]:
         _end(process, signal.SIGTERM)
         raise
     code = _end(process)
-    notes.close(code)
+    notes.close(code == 0)
     Outcome(words[0], code, "", notes.text()).check()
 
 
@@ -105,7 +97,7 @@ async def run_async(words: Sequence[str], quiet: bool = False) -> Outcome:
             interrupted = cancelled
             _send(process, signal.SIGINT)
     code = ending.result()[2]
-    notes.close(code)
+    notes.close(code == 0 or interrupted is not None)
     return Outcome(words[0], code, out.text(), notes.text(), interrupted)
 
 
@@ -126,11 +118,11 @@ async def stream_async(words: Sequence[str], quiet: bool = False) -> AsyncIterat
         raise
     finally:
         _, code = await asyncio.gather(errors, process.wait())
-    notes.close(code)
+    notes.close(code == 0)
     Outcome(words[0], code, "", notes.text()).check()
 
 
-class _Interrupts:
+class Interrupts:
     """Ctrl-C reaches the command instead of this Python, as often as it comes.
 
     Only where Ctrl-C would raise KeyboardInterrupt: in the main thread, without another handler. Elsewhere an exception that comes
@@ -142,22 +134,31 @@ class _Interrupts:
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._is_installed = False
 
-    def __enter__(self) -> _Interrupts:
+    def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._hand_on)
             self._is_installed = True
         return self
 
-    def start(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        self._process = _popen(words)
-        if self.count:  # it came before the process was there
-            self._process.send_signal(signal.SIGINT)
-        return self._process
+    def run(self, words: Sequence[str], quiet: bool = False) -> Outcome:
+        notes, out = _Notes(quiet), _Text()
+        process = self._process = _popen(words)
+        try:
+            if self.count:  # it came before the process was there
+                process.send_signal(signal.SIGINT)
+            for line in _lines(process, notes):
+                out.add(line)
+        except BaseException:
+            _end(process, signal.SIGINT)
+            raise
+        code = _end(process)
+        notes.close(code == 0 or self.count > 0)
+        return Outcome(words[0], code, out.text(), notes.text(), KeyboardInterrupt() if self.count else None)
 
     def _hand_on(self, _signal: int, _frame: Optional[FrameType]) -> None:
         self.count += 1
         if self._process:
-            self._process.send_signal(signal.SIGINT)
+            _send(self._process, signal.SIGINT if self.count < _KILLING_INTERRUPT else signal.SIGKILL)
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         if self._is_installed:
@@ -219,7 +220,7 @@ async def _read(stream: Optional[asyncio.StreamReader], into: _Text) -> None:
     into.end()
 
 
-def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+def _send(process: Union[subprocess.Popen[bytes], asyncio.subprocess.Process], number: signal.Signals) -> None:
     try:
         process.send_signal(number)
     except ProcessLookupError:  # it has ended
@@ -264,7 +265,7 @@ class _Text:
 
 
 class _Notes(_Text):
-    """stderr. A line is printed once the command has gone on for a while; at its end only where it has succeeded."""
+    """stderr. A line is printed once the command has gone on for a while, at its end only where no Error has it."""
 
     def __init__(self, quiet: bool) -> None:
         super().__init__()
@@ -281,8 +282,8 @@ class _Notes(_Text):
             self._print(self._waiting.pop(0)[1])
         return max(0, self._waiting[0][0] - time.monotonic()) if self._waiting else None
 
-    def close(self, code: int) -> None:
-        for _, line in self._waiting if code == 0 else []:
+    def close(self, is_shown: bool) -> None:
+        for _, line in self._waiting if is_shown else []:
             self._print(line)
         self._waiting = []
 

@@ -1,10 +1,11 @@
 """Programs that import tfdist, as a user runs them: with a Python of its own, and the built command in PATH."""
 
 import os
+import pty
 import subprocess
 import sys
 
-from tests.support.tfdist import BIN, ROOT, Result
+from tests.support.tfdist import BIN, ROOT, Result, Terminal
 from tests.support.waiting import PATIENCE
 
 FOLDER = ROOT / "python"
@@ -20,3 +21,12 @@ def run_python(user, script, *args, seconds=120, cwd=None, before=()):
     done = subprocess.run([*before, sys.executable, "-W", "error", "-c", script, *args], env=environment(user), cwd=cwd or user.folder,
                           stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE * seconds)
     return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+
+def start_python_on_terminal(user, script):
+    """As Tfdist.start_on_terminal()."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(user.folder)
+        os.execve(sys.executable, [sys.executable, "-c", script], environment(user))
+    return Terminal(pid, terminal)
