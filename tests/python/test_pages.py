@@ -38,6 +38,8 @@ def setUpModule():
 
 
 class Pages(unittest.TestCase):
+    venv = None
+
     def setUp(self):
         self.user = Tfdist("pages")
         self.addCleanup(self.user.close)
@@ -51,7 +53,7 @@ class Pages(unittest.TestCase):
         self.user.write("train/cluster.toml", CLUSTER)
 
     def run_block(self, block):
-        done = run_python(self.user, RUN, block, cwd=self.folder, before=self.before).expect(0)
+        done = run_python(self.user, RUN, block, cwd=self.folder, before=self.before, venv=self.venv).expect(0)
         wait_for(lambda: not any(host.processes() for host in self.hosts), "nothing runs on the hosts", 30)
         return sorted(done.out.splitlines())
 

@@ -16,9 +16,11 @@ def environment(user):
     return dict(user.env, PYTHONPATH=str(FOLDER), PYTHONDONTWRITEBYTECODE="1", PATH=f"{BIN}{os.pathsep}{user.env['PATH']}")
 
 
-def run_python(user, script, *args, seconds=120, cwd=None, before=()):
-    """Warnings are errors: one is a file or process that was not closed. `before`: words of a command that runs Python."""
-    done = subprocess.run([*before, sys.executable, "-W", "error", "-c", script, *args], env=environment(user), cwd=cwd or user.folder,
+def run_python(user, script, *args, seconds=120, cwd=None, before=(), venv=None):
+    """Warnings are errors: one is a file or process that was not closed. `before`: words of a command that runs Python. `venv`:
+    a virtual environment in which tfdist is installed."""
+    python, env = (venv / "bin/python", user.env) if venv else (sys.executable, environment(user))
+    done = subprocess.run([*before, python, "-W", "error", "-c", script, *args], env=env, cwd=cwd or user.folder,
                           stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE * seconds)
     return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
