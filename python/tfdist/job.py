@@ -136,7 +136,8 @@ class Job:
     def logs(self, *tasks: str, follow: bool = False, tail: Optional[int] = None, since: Optional[str] = None,
              grep: Optional[str] = None) -> Iterator[types.LogLine]:
         """Lines of output as they come; of `tasks`: "worker:0", "ps", "@gpu1", else of all. `follow`: until the job is over."""
-        return map(_line, stream(self._logs_words(tasks, follow, tail, since, grep), self.quiet))
+        for line in stream(self._logs_words(tasks, follow, tail, since, grep), self.quiet):
+            yield _line(line)
 
     async def logs_async(self, *tasks: str, follow: bool = False, tail: Optional[int] = None, since: Optional[str] = None,
                          grep: Optional[str] = None) -> AsyncIterator[types.LogLine]:
@@ -173,6 +174,7 @@ class Job:
     def exec(self, command: Sequence[str], *, on: Sequence[str] = (), timeout: Optional[float] = None) -> list[types.ExecResult]:
         """Runs it on all hosts, or `on` hosts or in tasks: "gpu1", "worker:0". A result for each says how it ended there."""
         limit = {"--timeout": None if timeout is None else _milliseconds(timeout)}
+        _refuse_texts(command=command, on=on)
         outcome = run(["exec", "--json", *_options(limit), self.id, *on, "--", *command], self.quiet)
         results: Optional[list[types.ExecResult]] = outcome.result()
         # Its exit code is that of the command, and may be any.
@@ -227,6 +229,7 @@ def _up_words(file: Optional[Path], hosts: Sequence[str], command: Sequence[str]
               set_values: Mapping[str, object], env: Sequence[str], labels: Mapping[str, str],
               workdir: Union[Path, Literal[False], None], layout: Optional[str], replace: bool, take_keep: bool,
               ssh_config: Optional[Path], quiet: bool) -> list[str]:
+    _refuse_texts(hosts=hosts, command=command, args=args, env=env)
     if bool(hosts) != bool(command) or (hosts and file is not None):
         raise UsageError("tfdist.up: expected a cluster file, or hosts and a command")
     if any("=" in variable for variable in env):
@@ -247,9 +250,15 @@ def _up_words(file: Optional[Path], hosts: Sequence[str], command: Sequence[str]
 
 
 def _hosts_words(hosts: Sequence[str], ssh_config: Optional[Path]) -> list[str]:
-    if isinstance(hosts, str):
-        hosts = [hosts]
+    _refuse_texts(hosts=hosts)
     return _options({"--hosts": ",".join(hosts) or None, "--ssh-config": ssh_config})
+
+
+def _refuse_texts(**words: Sequence[str]) -> None:
+    """A text is a sequence of texts, too: its letters."""
+    for name, value in words.items():
+        if isinstance(value, str):
+            raise TypeError(f"{name}: expected a list of words, got {value!r}")
 
 
 def _options(values: Mapping[str, Union[Path, int, None]]) -> list[str]:

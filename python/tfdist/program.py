@@ -13,6 +13,7 @@ import os
 import selectors
 import shutil
 import signal
+import site
 import subprocess
 import sys
 import sysconfig
@@ -34,7 +35,10 @@ _NOTE_SECONDS = 0.5
 
 def program() -> str:
     """The executable: beside this Python, where pip puts it, else in PATH."""
-    for folder in (sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user"), None):
+    folders: list[Optional[str]] = [sysconfig.get_path("scripts")]
+    if site.ENABLE_USER_SITE:
+        folders.append(sysconfig.get_path("scripts", f"{os.name}_user"))
+    for folder in [*folders, None]:
         found = shutil.which("tfdist", path=folder)
         if found:
             return found

@@ -72,6 +72,31 @@ job.wait()
 assert [line["line"] for line in job.logs()] == ["grün"] * 2
 """)
 
+    def test_who_stops_reading_leaves_no_process(self):
+        self.run_well("""
+def commands():
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            found.append(open(f"/proc/{pid}/cmdline").read().split("\\0"))
+        except OSError:
+            pass
+    return [words[1] for words in found if job.id in words]
+with up("reader", "sh", "-c", "while :; do echo line; sleep 0.01; done") as job:
+    for line in job.logs(follow=True):
+        assert "logs" in commands()
+        break
+    assert "logs" not in commands(), commands()
+""")
+
+    def test_calls_from_threads(self):
+        self.run_well("""
+import concurrent.futures
+jobs = [up(f"job{number}", "sleep", "0.2") for number in range(3)]
+with concurrent.futures.ThreadPoolExecutor() as pool:
+    assert [end["state"] for end in pool.map(tfdist.Job.wait, jobs)] == ["succeeded"] * 3
+""")
+
     def test_commands_beside_the_tasks(self):
         self.run_well("""
 with up("beside", "sleep", "1000") as job:
@@ -143,6 +168,12 @@ wrong = caught(tfdist.UsageError, tfdist.up, "bad.toml")
 assert "bad.toml:1:1: nmae: unknown key" in wrong.cause
 caught(tfdist.UsageError, tfdist.up, "bad.toml", hosts=["h"], command=["true"])
 caught(tfdist.UsageError, tfdist.up, "bad.toml", env=["A=b"])
+try:
+    tfdist.up(hosts=["localhost"], command="sleep 1")
+except TypeError as error:
+    assert "command: expected a list of words" in str(error)
+else:
+    raise AssertionError
 os.environ["PATH"] = "/nowhere"
 assert "pip install" in caught(tfdist.ProgramNotFound, tfdist.jobs).remedy
 """)

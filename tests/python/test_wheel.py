@@ -89,6 +89,7 @@ class Wheels(unittest.TestCase):
     def test_installed_and_removed(self):
         venv = make_environment(self.folder)
         with Tfdist("wheel") as user:
+            user.env["PATH"] = f"{BIN}{os.pathsep}{user.env['PATH']}"  # another one, which is not taken
             run_python(user, """
 import importlib.metadata, pathlib, sys, tfdist, tfdist.program
 assert tfdist.program.program() == sys.prefix + "/bin/tfdist"
