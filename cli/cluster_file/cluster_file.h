@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -158,6 +159,9 @@ struct ClusterFile {
   TaskSettings task;
   std::map<std::string, std::string>
       given_env;  // by --env, for all tasks, over all else; without placeholders
+  // Of `export`: the host that a task has for itself, instead of those of the file. Then variables of `env_from` stay
+  // open, as HostVariable, too. Empty: as the file says.
+  std::function<std::string(const std::string& type, int index)> own_host;
   std::optional<Located<std::string>> program;  // which kind of TensorFlow program it is
   std::optional<Located<std::string>> workdir;
   std::optional<Located<std::string>> shared;

@@ -47,7 +47,8 @@ using Command = std::function<int()>;
 using Words = std::vector<std::string>;
 
 bool TakesCommand(std::string_view name) {
-  static constexpr std::string_view kWithCommand[] = {"init", "up", "render", "check", "exec"};
+  static constexpr std::string_view kWithCommand[] = {"init",   "up",    "render",
+                                                      "export", "check", "exec"};
   return std::ranges::find(kWithCommand, name) != std::end(kWithCommand);
 }
 
@@ -201,6 +202,33 @@ void AddRender(CLI::App& app, Command& command, const Words& words) {
   sub->callback([&command, arguments, &words] {
     arguments->source.job.command = words;
     command = [arguments] { return RenderCommand(*arguments); };
+  });
+}
+
+void AddExport(CLI::App& app, Command& command, const Words& words) {
+  auto arguments = std::make_shared<ExportArguments>();
+  CLI::App* sub = app.add_subcommand("export", "print the job as a file of another engine");
+  sub->add_option("FILE", arguments->file,
+                  "cluster file; default: ./cluster.toml. Words after -- follow its command");
+  sub->add_option("--to", arguments->engine,
+                  "kubernetes: objects that need no operator; tfjob: an object of Kubeflow's; "
+                  "compose: services of docker compose")
+      ->type_name("ENGINE")
+      ->required()
+      ->check(CLI::IsMember({"kubernetes", "tfjob", "compose"}));
+  sub->add_option("--set", arguments->settings,
+                  "change a value of the cluster file for this run: task.image=registry.lan/t:3")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  sub->add_option("--name", arguments->name, "job name (default: the file's)")
+      ->check(kNotEmpty)
+      ->type_name("NAME");
+  sub->footer(
+      "The file says how it is started, waited for and ended there, and names what it does not "
+      "carry over; warnings say the same.");
+  sub->callback([&command, arguments, &words] {
+    arguments->words = words;
+    command = [arguments] { return ExportCommand(*arguments); };
   });
 }
 
@@ -830,6 +858,7 @@ void AddCommands(CLI::App& app, Command& command, const Words& words) {
   AddCheck(app, command, words);
   AddUp(app, command, words);
   AddExec(app, command, words);
+  AddExport(app, command, words);
   for (auto add : {AddShell, AddTensorBoard, AddLogs, AddStatus, AddTop, AddWhy, AddWait,
                    AddRestart, AddPull, AddDescribe, AddList, AddEvents, AddDown, AddClean,
                    AddPrune, AddSchema, AddCompletion, AddVersion}) {

@@ -36,6 +36,15 @@ struct RenderArguments {
 };
 int RenderCommand(const RenderArguments& arguments);
 
+struct ExportArguments {
+  std::string file;                   // empty: the cluster.toml of the current folder
+  std::string engine;                 // "kubernetes", "tfjob", "compose"
+  std::vector<std::string> settings;  // as PlanSource's
+  std::string name;                   // empty: the file's
+  std::vector<std::string> words;     // behind the command of the file
+};
+int ExportCommand(const ExportArguments& arguments);
+
 struct InitArguments {
   std::vector<std::string> hosts;  // as those of CommandLineJob
   std::string ssh_config;          // as ssh -F

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/display_width.h"
 #include "base/failures.h"
 #include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"

@@ -279,6 +279,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
 void Change(const PlanChanges& changes, ClusterFile& file, Problems& problems) {
   file.given_env = ReadGivenEnv(changes.env, problems);
   file.port_draw = changes.port_draw;
+  file.own_host = changes.own_host;
   if (changes.arguments.empty()) return;
   if (!file.task.command) {
     if (!file.task.command_said) {

@@ -211,10 +211,24 @@ class Placer {
   Placement placement_;
 };
 
+void GiveEachTaskAHost(const ClusterFile& file, Placement& placement) {
+  placement.hosts.clear();
+  for (Role& role : placement.roles) {
+    for (size_t i = 0; i < role.slots.size(); ++i) {
+      role.slots[i] = static_cast<int>(placement.hosts.size());
+      HostEntry host;
+      host.address = file.own_host(role.type, static_cast<int>(i));
+      placement.hosts.push_back(std::move(host));
+    }
+  }
+}
+
 }  // namespace
 
 Placement PlaceTasks(const ClusterFile& file, Problems& problems) {
-  return Placer(file, problems).Place();
+  Placement placement = Placer(file, problems).Place();
+  if (file.own_host) GiveEachTaskAHost(file, placement);
+  return placement;
 }
 
 }  // namespace tfdist::cli

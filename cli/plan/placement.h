@@ -16,7 +16,7 @@ struct Placement {
   bool complete = true;
 };
 
-// The roles point into `file`.
+// With `file.own_host`, each task has a slot of its own. The roles point into `file`.
 Placement PlaceTasks(const ClusterFile& file, Problems& problems);
 
 }  // namespace tfdist::cli

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -153,6 +154,7 @@ struct PlanChanges {
   std::vector<std::string> arguments;  // behind those of [task] command
   std::vector<std::string> env;        // as CommandLineJob has it
   int port_draw = 0;                   // as ClusterFile has it
+  std::function<std::string(const std::string& type, int index)> own_host = {};  // the same
 };
 
 // Reads and checks a cluster file; "-": the standard input, whose files count from the current

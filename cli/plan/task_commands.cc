@@ -206,6 +206,10 @@ class CommandWriter {
 
   void AddFromShell(const std::string& name, std::map<std::string, protocol::Text>& env) {
     if (env.contains(name)) return;
+    if (file_.own_host) {
+      env[name].parts.emplace_back(protocol::HostVariable{name});
+      return;
+    }
     if (const char* value = getenv(name.c_str())) {  // NOLINT(concurrency-mt-unsafe)
       env.emplace(name, std::string(value));
       return;

@@ -17,16 +17,17 @@ std::string NameOfVariable(const std::string& name) {
 
 }  // namespace
 
-Filling::Filling(const Plan& plan) : common_(plan.common), data_(plan.data) {
+Filling::Filling(const Plan& plan, Places places)
+    : places_(std::move(places)), common_(plan.common), data_(plan.data) {
   for (const HostPlan& host : plan.hosts) addresses_.push_back(host.address);
 }
 
 std::string Filling::Fill(const protocol::Text& text) const {
   std::string filled = protocol::Fill(WithData(text), {addresses_, common_, NameOfVariable});
-  ReplaceAll(filled, protocol::kRuntimePath, "<jobdir>/runtime");
-  ReplaceAll(filled, protocol::kWorkdirPath, "<jobdir>/work");
-  ReplaceAll(filled, protocol::kKeepPath, "<keep>");
-  ReplaceAll(filled, protocol::kSetUpPath, "<setup>");
+  ReplaceAll(filled, protocol::kRuntimePath, places_.runtime);
+  ReplaceAll(filled, protocol::kWorkdirPath, places_.work);
+  ReplaceAll(filled, protocol::kKeepPath, places_.keep);
+  ReplaceAll(filled, protocol::kSetUpPath, places_.set_up);
   return filled;
 }
 
@@ -71,7 +72,7 @@ protocol::Text Filling::WithData(const protocol::Text& text) const {
 protocol::Text Filling::PathOf(std::string_view data) const {
   const auto found = std::ranges::find(data_, data, &DataPlan::name);
   if (found != data_.end() && found->source.empty()) return found->path;
-  return fmt::format("<data>/{}", data);
+  return fmt::format("{}/{}", places_.data, data);
 }
 
 void Filling::AddQuoted(const protocol::Text& literal, Quote quote, std::string& word) const {

@@ -9,10 +9,19 @@
 
 namespace tfdist::cli {
 
+// What stands for paths that only the host knows.
+struct Places {
+  std::string work = "<jobdir>/work";
+  std::string runtime = "<jobdir>/runtime";
+  std::string keep = "<keep>";
+  std::string set_up = "<setup>";
+  std::string data = "<data>";  // of data that is sent
+};
+
 // Refers to the plan.
 class Filling {
  public:
-  explicit Filling(const Plan& plan);
+  explicit Filling(const Plan& plan, Places places = {});
 
   [[nodiscard]] std::string Fill(const protocol::Text& text) const;
 
@@ -26,6 +35,7 @@ class Filling {
   [[nodiscard]] protocol::Text PathOf(std::string_view data) const;
   void AddQuoted(const protocol::Text& literal, Quote quote, std::string& word) const;
 
+  Places places_;
   std::vector<std::string> addresses_;
   const protocol::CommonTexts& common_;
   const std::vector<DataPlan>& data_;

@@ -24,7 +24,7 @@ class Completion(unittest.TestCase):
         return done.stdout.split("\n")[:-1]
 
     def test_commands_and_options_are_those_of_help(self):
-        self.assertEqual(self.bash("tfdist ex"), ["exec"])
+        self.assertEqual(self.bash("tfdist ex"), ["exec", "export"])
         self.assertEqual(self.bash("tfdist help pu"), ["pull"])
         self.assertEqual(self.bash("tfdist logs --ti"), ["--timestamps"])
         self.assertEqual(sorted(self.bash("tfdist wait --")), ["--help", "--hosts", "--json", "--ssh-config", "--timeout", "--transport"])

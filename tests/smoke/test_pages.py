@@ -33,7 +33,7 @@ for epoch in range(1, parser.parse_args().epochs + 1):
         open(name, "wb").write(b"x" * 4096)
 """
 # In this order, on two hosts; the other pages need none.
-SCENARIO = ["init", "check", "render", "up", "describe", "status", "top", "logs", "exec", "shell", "tensorboard", "restart",
+SCENARIO = ["init", "check", "render", "export", "up", "describe", "status", "top", "logs", "exec", "shell", "tensorboard", "restart",
             "events", "why", "wait", "list", "down", "pull", "clean", "prune"]
 WITHOUT_HOSTS = ["schema", "completion", "version"]
 EXIT_CODES = {"wait --timeout 1s": 124}

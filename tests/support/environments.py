@@ -78,7 +78,9 @@ NEWEST_TENSORFLOW = Environment("tensorflow-newest", newest_tensorflow, "some mi
 PYTORCH = Environment("pytorch", lambda *_: ["torch==2.15.0", "numpy"], "some minutes, 6 GB")
 RAY = Environment("ray", lambda *_: ["ray==2.60.0", "numpy"], "a minute, 300 MB")
 ASYNCSSH = Environment("asyncssh", lambda *_: ["asyncssh==2.24.0"], "a minute, 30 MB")  # an sshd of another kind
-BY_NAME = {environment.folder.name: environment for environment in (TENSORFLOW, NEWEST_TENSORFLOW, PYTORCH, RAY, ASYNCSSH)}
+# Its schemas of objects, of many versions.
+KUBERNETES = Environment("kubernetes", lambda *_: ["kubernetes-validate==1.37.0"], "some seconds, 70 MB")
+BY_NAME = {environment.folder.name: environment for environment in (TENSORFLOW, NEWEST_TENSORFLOW, PYTORCH, RAY, ASYNCSSH, KUBERNETES)}
 
 
 def tensorflow():

@@ -1,0 +1,49 @@
+// `tfdist export FILE --to ENGINE`: the plan for those whom their own hosts are too few.
+
+#include "cli/export/export.h"
+
+#include <fmt/format.h>
+
+#include "base/failures.h"
+#include "cli/cluster_file/standard_input.h"
+#include "cli/commands/commands.h"
+#include "cli/exit_codes.h"
+#include "cli/show/report.h"
+#include "cli/stream/print.h"
+
+namespace tfdist::cli {
+namespace {
+
+Engine EngineOf(const std::string& name) {
+  if (name == "kubernetes") return Engine::kKubernetes;
+  return name == "tfjob" ? Engine::kTfJob : Engine::kCompose;
+}
+
+}  // namespace
+
+int ExportCommand(const ExportArguments& arguments) {
+  const std::string file = FindClusterFile(arguments.file);
+  if (file.empty()) {
+    throw UsageError(Phase::kUsage, "a cluster file is needed; there is no cluster.toml here",
+                     fmt::format("tfdist export FILE --to {}", arguments.engine));
+  }
+  if (file == kStandardInput) {
+    throw UsageError(Phase::kUsage,
+                     "the standard input can be read once only, and export reads the file twice",
+                     "name a file");
+  }
+  const Engine engine = EngineOf(arguments.engine);
+  PlanChanges changes{
+      .settings = arguments.settings, .arguments = arguments.words, .env = {}, .own_host = {}};
+  if (!arguments.name.empty()) changes.settings.push_back("name=" + arguments.name);
+  const Plan plan = LoadPlan(file, changes);
+  changes.own_host = [&](const std::string& type, int index) {
+    return HostThere(engine, plan.name, {type, index});
+  };
+  const Exported exported = ExportTo(engine, plan, LoadPlan(file, changes));
+  PrintLines(exported.text);
+  for (const std::string& note : exported.notes) PrintWarning(note, "");
+  return kExitSuccess;
+}
+
+}  // namespace tfdist::cli

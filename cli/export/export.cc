@@ -1,0 +1,100 @@
+#include "cli/export/export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "base/failures.h"
+#include "cli/export/engines.h"
+#include "cli/export/yaml.h"
+#include "cli/render/table.h"
+
+namespace tfdist::cli {
+namespace {
+
+constexpr size_t kLongestName = 63;  // of a label: RFC 1123
+constexpr size_t kColumns = 100;
+
+EngineFile FileFor(Engine engine, const ToExport& job, Notes& notes) {
+  switch (engine) {
+    case Engine::kKubernetes:
+      return ForKubernetes(job, notes);
+    case Engine::kTfJob:
+      return ForTfJob(job, notes);
+    case Engine::kCompose:
+      return ForCompose(job, notes);
+  }
+  throw Bug("an engine of no kind");
+}
+
+std::string Comment(const std::string& sentence, const std::string& mark) {
+  std::string comment;
+  for (const std::string& line : Wrapped(sentence, kColumns)) {
+    comment +=
+        fmt::format("# {}{}\n", comment.empty() ? mark : std::string(mark.size(), ' '), line);
+  }
+  return comment;
+}
+
+std::string HeadOf(const Plan& plan, const EngineFile& file,
+                   const std::vector<std::string>& notes) {
+  std::string head =
+      Comment(fmt::format("The job {}, as tfdist export has written it.", plan.name), "");
+  for (const std::string& line : file.usage) head += Comment(line, "  ");
+  if (!notes.empty()) head += "#\n" + Comment("Not carried over, or otherwise here:", "");
+  for (const std::string& note : notes) head += Comment(note, "- ");
+  return head;
+}
+
+}  // namespace
+
+std::string DnsName(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (plain) {
+      name += c;
+    } else if (c >= 'A' && c <= 'Z') {
+      name += static_cast<char>(c + 'a' - 'A');
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  while (name.ends_with('-')) name.pop_back();
+  // A Service's begins with a letter: RFC 1035.
+  if (!name.empty() && (name[0] < 'a' || name[0] > 'z')) name.insert(0, "job-");
+  if (!name.empty()) return name;
+  throw UsageError(Phase::kConfig,
+                   fmt::format("{} has no letter or digit, of which names are made there", text),
+                   "--name NAME");
+}
+
+std::string HostThere(Engine engine, const std::string& job, const TaskId& task) {
+  std::string own = fmt::format("{}-{}", DnsName(task.type), task.index);
+  if (engine == Engine::kCompose) return own;
+  const std::string name = DnsName(job);
+  std::string host = fmt::format("{}-{}", name, own);
+  if (host.size() > kLongestName) {
+    throw UsageError(Phase::kConfig,
+                     fmt::format("{} has {} characters, and Kubernetes' names have {} at most",
+                                 host, host.size(), kLongestName),
+                     "--name NAME: a shorter one");
+  }
+  return engine == Engine::kKubernetes ? fmt::format("{}.{}", host, name) : host;
+}
+
+Exported ExportTo(Engine engine, const Plan& plan, const Plan& apart) {
+  Notes notes;
+  const auto roles = PodsOf(plan, apart, notes);
+  assert(!roles.empty());
+  const EngineFile file = FileFor(engine, {DnsName(plan.name), plan, roles}, notes);
+  Exported exported{HeadOf(plan, file, notes.all()), notes.all()};
+  for (const auto& document : file.documents) {
+    if (file.documents.size() > 1) exported.text += "---\n";
+    exported.text += ToYaml(document);
+  }
+  return exported;
+}
+
+}  // namespace tfdist::cli

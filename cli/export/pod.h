@@ -1,0 +1,76 @@
+// A task as a container that another engine starts: what it runs, with nothing left open that the plan knows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/plan/plan.h"
+
+namespace tfdist::cli {
+
+// What the other engine cannot have, or does otherwise: a sentence each, none twice.
+class Notes {
+ public:
+  void Add(std::string note);
+  [[nodiscard]] const std::vector<std::string>& all() const { return notes_; }
+
+ private:
+  std::vector<std::string> notes_;
+};
+
+struct PodVariable {
+  std::string name;
+  std::string value;      // of_shell: the name that it has there
+  bool of_shell = false;  // of the user, and not to be written down
+  bool operator==(const PodVariable&) const = default;
+};
+
+enum class VolumeKind {
+  kHost,    // a path of the machine
+  kWork,    // the work folder, of this machine
+  kKeep,    // what the next job finds
+  kShared,  // one folder that all machines see
+  kData,    // of this machine
+};
+
+struct PodVolume {
+  VolumeKind kind = VolumeKind::kHost;
+  std::string source;  // path; kKeep: empty
+  std::string target;  // path in the container
+  bool read_only = false;
+  bool operator==(const PodVolume&) const = default;
+};
+
+struct Pod {
+  TaskId id;
+  std::string image;
+  std::optional<std::string> entrypoint;  // as ContainerDescription's
+  std::vector<std::string> argv;
+  std::string folder;  // where it starts; empty: as the image says
+  std::vector<PodVariable> env;
+  std::vector<int> ports;
+  std::vector<PodVolume> volumes;
+  int64_t shm_size_bytes = 0;
+  std::optional<size_t> gpus;  // nullopt: not known
+  int64_t grace_ms = 0;
+  protocol::RestartRule restart;
+  bool serves = false;  // runs until the others have ended
+  bool decides = false;
+};
+
+// Of each role, by its index. `plan`: as the file has it; `apart`: the same with PlanChanges::own_host, which says whom a task
+// reaches where. Throws UsageError where a task cannot run in a container of another engine.
+std::vector<std::vector<Pod>> PodsOf(const Plan& plan, const Plan& apart, Notes& notes);
+
+// Stands for the index of a task in a text that is the same for its whole role otherwise.
+inline constexpr std::string_view kIndexMark{"\0I", 2};
+// A pod that stands for all of a role: arguments and values of variables have kIndexMark where each has its own index. nullopt:
+// they differ otherwise, too.
+std::optional<Pod> Folded(const std::vector<Pod>& role);
+// Whether kIndexMark stands in it.
+bool HasIndex(const Pod& pod);
+
+}  // namespace tfdist::cli

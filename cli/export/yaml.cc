@@ -1,0 +1,91 @@
+#include "cli/export/yaml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/failures.h"
+
+namespace tfdist::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+constexpr std::string_view kOtherSigns = "0123456789/.-_";
+
+bool IsLetter(char c) { return kLetters.find(c) != kLetters.npos; }
+
+// What no version of YAML takes for a truth value, nothing, or a number.
+bool IsPlain(std::string_view text) {
+  constexpr std::string_view kWords[] = {"true", "false", "yes", "no",  "on",
+                                         "off",  "y",     "n",   "null"};
+  if (text.empty() || !(IsLetter(text[0]) || (text[0] == '/' && text.size() > 1))) return false;
+  const auto is_safe = [](char c) {
+    return IsLetter(c) || kOtherSigns.find(c) != kOtherSigns.npos;
+  };
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 'a' - 'A') : c;
+  });
+  return std::ranges::all_of(text, is_safe) && std::ranges::find(kWords, lower) == std::end(kWords);
+}
+
+// In double quotes YAML reads what JSON does; in single ones JSON stays readable.
+std::string Quoted(const std::string& text) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  const bool is_json = text.find('"') != text.npos && text.find('\'') == text.npos;
+  if (is_json && !Json::parse(text, nullptr, false).is_discarded() &&
+      std::ranges::none_of(text, is_control))
+    return "'" + text + "'";
+  try {
+    return Json(text).dump();
+  } catch (const Json::type_error&) {
+    throw UsageError(Phase::kConfig,
+                     fmt::format("YAML can hold UTF-8 only, and this is not: {}",
+                                 Json(text).dump(-1, ' ', true, Json::error_handler_t::replace)));
+  }
+}
+
+bool IsOnOneLine(const Json& value) {
+  if (value.is_array())
+    return std::ranges::all_of(value, [](const Json& each) { return each.is_number(); });
+  return !value.is_object() || value.empty();
+}
+
+std::string OneLine(const Json& value) {
+  if (!value.is_string()) return value.dump();
+  const auto& text = value.get_ref<const std::string&>();
+  return IsPlain(text) ? text : Quoted(text);
+}
+
+std::string Block(const Json& value, size_t indent);
+
+// Behind "key:" or "-".
+std::string Behind(const Json& value, size_t indent, bool in_list) {
+  if (IsOnOneLine(value)) return fmt::format(" {}\n", OneLine(value));
+  if (!in_list) return "\n" + Block(value, indent);
+  return " " + Block(value, indent).substr(indent);  // "- name: x"
+}
+
+std::string Block(const Json& value, size_t indent) {
+  const std::string margin(indent, ' ');
+  std::string text;
+  if (value.is_array()) {
+    for (const Json& each : value) text += margin + "-" + Behind(each, indent + 2, true);
+    return text;
+  }
+  for (const auto& [key, each] : value.items()) {
+    text += fmt::format("{}{}:{}", margin, OneLine(key), Behind(each, indent + 2, false));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ToYaml(const Json& value) {
+  return IsOnOneLine(value) ? OneLine(value) + "\n" : Block(value, 0);
+}
+
+}  // namespace tfdist::cli
