@@ -31,6 +31,7 @@
 #include "agent/tasks/task_spec.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/inner_command.h"
 #include "base/process_limits.h"
 #include "job/layout.h"
 
@@ -127,16 +128,19 @@ bool IsMadeLater(const TaskDescription& task) {
 
 std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder) {
   std::vector<Trouble> troubles;
+  std::set<std::vector<std::string>> asked;
   std::set<std::pair<std::string, std::string>> told;  // what is missing is so for each task
   for (const TaskDescription& task : survey.tasks) {
     if (task.container || IsMadeLater(task)) continue;
     std::pair<std::string, std::string> what;
     try {
       const RunSpec spec = SpecOf(task, folder);
-      what = {spec.cwd, spec.argv.empty() ? "" : spec.argv[0]};
+      const auto words = InnermostOf(spec.argv);
+      what = {spec.cwd, words.empty() ? "" : words[0]};
       if (told.contains(what)) continue;
       if (!IsBrought(fs::path(spec.cwd), folder)) CheckStartFolder(spec, folder.path().string());
-      if (!IsBrought(spec, folder)) CheckCommand(spec);
+      CheckCommand(spec, [&](const RunSpec& one) { return IsBrought(one, folder); });
+      CheckModule(spec, asked);
     } catch (const Error& error) {
       if (!told.insert(what).second) continue;
       troubles.push_back({error.cause(), error.remedy()});

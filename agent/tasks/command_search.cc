@@ -5,15 +5,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/inner_command.h"
+#include "base/subprocess.h"
 
 namespace tfdist::agent {
 namespace {
@@ -70,13 +74,6 @@ bool HoldsWholeCommand(const RunSpec& spec) {
          !spec.argv[0].starts_with('/');
 }
 
-// "LR=0.1" before the program, as in a shell.
-bool IsAssignment(std::string_view word) {
-  const std::string_view name = word.substr(0, word.find('='));
-  return name.size() < word.size() && !name.empty() && std::isdigit(name[0]) == 0 &&
-         std::ranges::all_of(name, [](char c) { return c == '_' || std::isalnum(c) != 0; });
-}
-
 std::string RemedyForMissing(const RunSpec& spec) {
   std::error_code none;
   const std::string& name = spec.argv[0];
@@ -114,6 +111,46 @@ std::string RemedyForMissing(const RunSpec& spec) {
          "[task], or --set task.venv=~/NAME), give its whole path, or set PATH in the task's env";
 }
 
+// bash may have a function in the place of the program.
+bool MayReplacePrograms(const RunSpec& shell) {
+  return std::ranges::any_of(shell.env, [](const std::string& entry) {
+    return entry.starts_with("BASH_ENV=") || entry.starts_with("BASH_FUNC_");
+  });
+}
+
+// What `spec` runs, as InnerOf has it.
+std::optional<RunSpec> Within(const RunSpec& spec) {
+  auto inner = InnerOf(spec.argv);
+  if (!inner || (inner->by_shell && MayReplacePrograms(spec))) return std::nullopt;
+  RunSpec within = spec;
+  within.argv = std::move(inner->words);
+  if (inner->clears_environment) within.env.clear();
+  for (std::string& entry : inner->set) {
+    const std::string name = entry.substr(0, entry.find('=') + 1);
+    std::erase_if(within.env, [&](const std::string& other) { return other.starts_with(name); });
+    within.env.push_back(std::move(entry));
+  }
+  return within;
+}
+
+// In the task's folder, with what decides where its Python looks; the rest of its environment may hold secrets.
+std::vector<std::string> QuestionFor(const RunSpec& spec, const PythonModule& module) {
+  constexpr const char* kProgram =
+      "import os, sys\n"
+      "from importlib.util import find_spec\n"
+      "os.chdir(sys.argv[1])\n"
+      "sys.exit(86 if find_spec(sys.argv[2]) is None else 0)\n";
+  std::vector<std::string> argv = {"env", "-i"};
+  for (const char* const name :
+       {"PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE"}) {
+    if (const auto value = ValueOf(spec, name)) argv.push_back(fmt::format("{}={}", name, *value));
+  }
+  argv.push_back(spec.argv[0]);
+  argv.insert(argv.end(), module.options.begin(), module.options.end());
+  argv.insert(argv.end(), {"-c", kProgram, spec.cwd, module.package});
+  return argv;
+}
+
 // Why nothing can start there; nullopt when something can.
 std::optional<std::string> WhyNotEntered(const std::string& folder) {
   struct stat info {};
@@ -144,12 +181,36 @@ void CheckStartFolder(const RunSpec& spec, const std::string& brought) {
                   : "cwd is a path of that host: is the folder there, or not mounted?");
 }
 
-void CheckCommand(const RunSpec& spec) {
+void CheckCommand(const RunSpec& spec, const std::function<bool(const RunSpec&)>& is_to_come) {
   if (spec.argv.empty() || spec.argv[0].empty()) {
     throw Error(Phase::kCommand, fmt::format("{} has no command", spec.task));
   }
-  CheckVirtualEnvironment(spec);
-  if (const auto why = WhyNotExecutable(spec)) Fail(spec, *why, RemedyForMissing(spec));
+  if (!is_to_come(spec)) CheckVirtualEnvironment(spec);
+  for (std::optional<RunSpec> one = spec; one; one = Within(*one)) {
+    if (is_to_come(*one)) continue;
+    if (const auto why = WhyNotExecutable(*one)) Fail(*one, *why, RemedyForMissing(*one));
+  }
+}
+
+void CheckModule(const RunSpec& spec, std::set<std::vector<std::string>>& asked) {
+  constexpr int kMissing = 86;  // no Python ends so by itself
+  constexpr std::chrono::seconds kLimit{10};
+  RunSpec innermost = spec;
+  while (auto within = Within(innermost)) innermost = *std::move(within);
+  const auto module = PythonModuleOf(innermost.argv);
+  if (!module || WhyNotEntered(spec.cwd)) return;
+  const bool is_below = innermost.argv[0].find('/') != std::string::npos;
+  if (is_below) innermost.argv[0] = std::filesystem::path(spec.cwd) / innermost.argv[0];
+  const auto question = QuestionFor(innermost, *module);
+  if (!asked.insert(question).second) return;
+  const ProgramResult result = RunProgram({.argv = question}, SystemClock().Now() + kLimit);
+  if (result.timed_out || result.exit_code != kMissing) return;
+  throw Error(Phase::kCommand,
+              fmt::format("command of {}: {} has no module {}", spec.task, innermost.argv[0],
+                          module->package),
+              "is it in the folder where the task starts, or installed for that Python? `venv` in "
+              "[task] names a Python "
+              "environment");
 }
 
 std::optional<std::string> WhyNotExecutable(const RunSpec& spec) {

@@ -1,8 +1,11 @@
 // Whether a task's command can be executed, before anything is started.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "agent/process/run_folder.h"
 
@@ -12,8 +15,16 @@ namespace tfdist::agent {
 void CheckStartFolder(const RunSpec& spec, const std::string& brought);
 
 // Looks for argv[0] as the holder will: in the PATH of the task's own environment, relative to its
-// folder; and for the Python environment that is activated for it. Throws Error(kCommand) that names the command, the task and where it was looked for.
-void CheckCommand(const RunSpec& spec);
+// folder; and for the Python environment that is activated for it. The same for each program that this one only runs another
+// one by (base/inner_command.h). `is_to_come`: what the job is yet to bring, which is not looked for. Throws
+// Error(kCommand) that names the command, the task and where it was looked for.
+void CheckCommand(
+    const RunSpec& spec,
+    const std::function<bool(const RunSpec&)>& is_to_come = [](const RunSpec&) { return false; });
+
+// Asks the Python of `python3 -m NAME` whether it has NAME, where the task's folder is there. `asked`: what need not be
+// asked again. Throws Error(kCommand) where it has not; a Python that gives no answer in time is none of this one's matters.
+void CheckModule(const RunSpec& spec, std::set<std::vector<std::string>>& asked);
 
 // Why the holder could not execute argv[0]; nullopt where it can.
 std::optional<std::string> WhyNotExecutable(const RunSpec& spec);

@@ -159,11 +159,13 @@ Prepared Prepare(const HostDescription& description, const FileStore& store,
 void CheckCommands(const HostDescription& description, const SlotFolder& folder,
                    const SlotInfo& info) {
   const Environment host = Environment::OfHost();
+  std::set<std::vector<std::string>> asked;
   for (const TaskDescription& task : description.tasks) {
     if (task.container) continue;  // its command is in the image: PrepareContainers
     const RunSpec spec = MakePreflightSpec(task, folder, info, host);
     CheckStartFolder(spec, folder.path().string());
     CheckCommand(spec);
+    CheckModule(spec, asked);
   }
 }
 

@@ -45,6 +45,11 @@ class PreflightTest : public testing::Test {
     task.argv = {protocol::Text(command)};
     return task;
   }
+  static TaskDescription TaskOf(const std::vector<const char*>& words) {
+    TaskDescription task = Task(words[0]);
+    for (size_t at = 1; at < words.size(); ++at) task.argv.emplace_back(std::string(words[at]));
+    return task;
+  }
   void TryPrepare(const HostDescription& description) {
     Prepare(description, FileStore(path_ / "files"), SlotFolder(path_), info_);
   }
@@ -71,6 +76,41 @@ TEST_F(PreflightTest, FindsACommandInThePathOfTheTasksOwnEnvironment) {
   task.env = {{"PATH", "/nowhere:/neither"}};
   EXPECT_EQ(Complaint(WithTask(task), Phase::kCommand),
             "command 'sh' of worker:0: not found in PATH=/nowhere:/neither");
+}
+
+TEST_F(PreflightTest, LooksForTheProgramThatAnotherOneRuns) {
+  const std::vector<std::vector<const char*>> commands = {
+      {"env", "A=1", "pyhton3", "train.py"},
+      {"nohup", "pyhton3"},
+      {"timeout", "5", "pyhton3"},
+      {"nice", "stdbuf", "-oL", "pyhton3"},
+      {"setsid", "pyhton3"},
+      {"sh", "-c", "A=$B exec pyhton3 \"$C\" >log 2>&1"}};
+  for (const auto& command : commands) {
+    EXPECT_THAT(Complaint(WithTask(TaskOf(command)), Phase::kCommand),
+                HasSubstr("command 'pyhton3' of worker:0: not found in PATH="));
+  }
+  EXPECT_THAT(Complaint(WithTask(TaskOf({"env", "PATH=/nowhere", "sh"})), Phase::kCommand),
+              HasSubstr("'sh' of worker:0: not found in PATH=/nowhere"));
+  TryPrepare(WithTask(TaskOf({"sh", "-c", "pyhton3 || true"})));
+  TryPrepare(WithTask(TaskOf({"nice", "sh", "-c", "test -e /"})));
+  TaskDescription with_functions = TaskOf({"bash", "-c", "pyhton3"});
+  with_functions.env = {{"BASH_FUNC_pyhton3%%", "() { true; }"}};
+  TryPrepare(WithTask(with_functions));
+}
+
+TEST_F(PreflightTest, AsksPythonForTheModuleThatItIsToRun) {
+  for (const TaskDescription& task :
+       {TaskOf({"python3", "-m", "trian"}), TaskOf({"nohup", "python3", "-um", "trian.sub"}),
+        TaskOf({"sh", "-c", "python3 -m trian --lr $LR"})}) {
+    EXPECT_EQ(Complaint(WithTask(task), Phase::kCommand),
+              "command of worker:0: python3 has no module trian");
+  }
+  TryPrepare(WithTask(TaskOf({"python3", "-m", "http.server"})));
+  TaskDescription with_path = TaskOf({"python3", "-m", "mine"});
+  with_path.env = {{"PYTHONPATH", path_.string()}};
+  std::ofstream(path_ / "mine.py") << "raise SystemExit('only looked for')\n";
+  TryPrepare(WithTask(with_path));
 }
 
 TEST_F(PreflightTest, LooksForAPathWithSlashInTheWorkFolder) {

@@ -288,7 +288,9 @@ void AddUp(CLI::App& app, Command& command, const Words& words) {
                   "a note that list and describe show beside the job: lr=0.1")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  sub->add_flag("--replace", arguments->replace, "first end the running job of this name");
+  sub->add_flag(
+      "--replace", arguments->replace,
+      "take the place of the running job of this name: it ends once this one is ready to start");
   sub->add_flag("--take-keep", arguments->take_keep,
                 "go on with what {keep} has, though another user's or machine's jobs kept it");
   sub->add_flag("--setup", arguments->set_up,

@@ -384,7 +384,9 @@ class Launch {
  private:
   // What takes long, with large folders; on a thread of its own.
   void Load(bool is_first) {
-    listing_ = LookThroughWorkdir(plan_, is_first && !arguments_.quiet);
+    WorkdirLook look = LookThroughWorkdir(plan_, is_first && !arguments_.quiet);
+    listing_ = std::move(look.listing);
+    missing_scripts_ = std::move(look.of_scripts);
     cargo_ = LoadCargo(plan_, record_.id, listing_, hashes_, arguments_);
     record_.plan_sha256 = cargo_.job.plan_sha256;
     if (plan_.workdir) {
@@ -829,6 +831,14 @@ class Launch {
       FailAmbiguous(ambiguous);
     }
     const JobRecord& running = all_running.front();
+    if (!missing_scripts_.empty()) {
+      const WorkdirWarning& missing = missing_scripts_.front();
+      throw UsageError(
+          Phase::kCommand,
+          fmt::format("{}: nothing was started, and job {} runs on", missing.text, running.id),
+          fmt::format("{}; if the command is right, tfdist down {} first", missing.remedy,
+                      running.id));
+    }
     const Deployment::Outcome outcome = Rehearse(running);
     // A host that cannot be asked to go back could not be brought up again either.
     if (!outcome.failures.empty() || !left_.empty()) return FailedRehearsal(outcome, running);
@@ -904,6 +914,7 @@ class Launch {
   const Plan& plan_;
   UpArguments arguments_;
   WorkdirListing listing_;
+  std::vector<WorkdirWarning> missing_scripts_;
   FileHashes hashes_;
   Cargo cargo_;
   JobRecord record_;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/inner_command.h"
 #include "base/size_text.h"
 
 namespace tfdist::cli {
@@ -33,20 +34,29 @@ constexpr std::array<std::string_view, 6> kScriptEndings = {".py", ".sh", ".jl",
 const std::string* Literal(const protocol::Text& text) {
   if (text.parts.size() != 1) return nullptr;
   const auto* literal = std::get_if<std::string>(&text.parts.front());
-  const bool is_known = literal != nullptr && literal->find('\0') == std::string::npos;
+  const bool is_known = literal != nullptr && literal->find(kUnknown) == std::string::npos;
   return is_known ? literal : nullptr;
 }
+
+// Of "~/venv/bin/python" only the end is known here, which is a word that begins with kUnknown.
+std::string WordOf(const protocol::Text& text) {
+  if (const std::string* literal = Literal(text)) return *literal;
+  const auto* end = text.parts.empty() ? nullptr : std::get_if<std::string>(&text.parts.back());
+  return kUnknown + (end == nullptr ? "" : end->substr(std::min(end->size(), end->rfind('/'))));
+}
+
+// Of `nohup python3 train.py`, what python3 gets as well.
+std::vector<std::string> WordsOf(const TaskOnHost& task) {
+  std::vector<std::string> words;
+  for (const protocol::Text& text : task.argv) words.push_back(WordOf(text));
+  return InnermostOf(std::move(words));
+}
+
+bool IsKnown(std::string_view word) { return word.find(kUnknown) == word.npos; }
 
 bool IsScriptName(std::string_view word) {
   return !word.starts_with('-') && word.find_first_of(" \t\n;&|$*?'\"") == word.npos &&
          std::ranges::any_of(kScriptEndings, [&](auto ending) { return word.ends_with(ending); });
-}
-
-// Of "/usr/bin/python3" and of "~/venv/bin/python", whose beginning only the host knows.
-std::string NameOfProgram(const protocol::Text& program) {
-  const auto* end =
-      program.parts.empty() ? nullptr : std::get_if<std::string>(&program.parts.back());
-  return end == nullptr ? "" : end->substr(end->rfind('/') + 1);
 }
 
 // It opens the first word that is no option, in the folder in which it starts.
@@ -77,17 +87,17 @@ struct Script {
 // "train.py" of ["python3", "-u", "train.py", ...]; "./run" of ["./run", ...]. Only the first: a later one may be an
 // argument that names what the program makes.
 std::optional<Script> ScriptOf(const TaskOnHost& task) {
-  if (task.argv.empty()) return std::nullopt;
-  const std::string* program = Literal(task.argv.front());
-  if (program != nullptr && program->find('/') != std::string::npos && !program->starts_with('/')) {
-    return Script{*program, true};
+  const std::vector<std::string> words = WordsOf(task);
+  if (words.empty()) return std::nullopt;
+  const std::string& program = words.front();
+  if (IsKnown(program) && program.find('/') != std::string::npos && !program.starts_with('/')) {
+    return Script{program, true};
   }
-  bool is_opened = IsInterpreter(NameOfProgram(task.argv.front()));
-  for (size_t at = 1; at < task.argv.size(); ++at) {
-    const std::string* word = Literal(task.argv[at]);
-    if (word == nullptr) return std::nullopt;
-    if (IsScriptName(*word)) return Script{*word, is_opened};
-    is_opened = is_opened && word->starts_with('-') && !TakesNoFile(*word);
+  bool is_opened = IsInterpreter(program.substr(program.rfind('/') + 1));
+  for (size_t at = 1; at < words.size(); ++at) {
+    if (!IsKnown(words[at])) return std::nullopt;
+    if (IsScriptName(words[at])) return Script{words[at], is_opened};
+    is_opened = is_opened && words[at].starts_with('-') && !TakesNoFile(words[at]);
   }
   return std::nullopt;
 }
@@ -146,6 +156,7 @@ class Look {
       if (!is_below && !IsOfThisFolder(path)) continue;
       WorkdirWarning warning = is_below ? WarningOfScript(path) : WarningOfPath(path);
       warning.is_certain = is_below && script->is_opened && !IsBehindLink(path);
+      warning.is_of_script = true;
       warnings.push_back(std::move(warning));
     }
   }
@@ -291,7 +302,8 @@ void WarnOfScriptsNotSent(const Plan& plan, std::vector<WorkdirWarning>& warning
         {fmt::format("no workdir is sent: {} starts in an empty folder, where no {} is",
                      ToString(task.id), script->path),
          "workdir = \".\" in [task] (without a file: no --no-workdir) sends the folder; cwd = "
-         "\"/PATH\" names one of the hosts"});
+         "\"/PATH\" names one of the hosts",
+         false, true});
   }
 }
 

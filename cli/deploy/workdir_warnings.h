@@ -13,7 +13,8 @@ namespace tfdist::cli {
 struct WorkdirWarning {
   std::string text;
   std::string remedy;
-  bool is_certain = false;  // no task that it is about can run
+  bool is_certain = false;    // no task that it is about can run
+  bool is_of_script = false;  // which a task would probably not find
 };
 
 // Scripts that tasks run and that are not sent; links that lead out of the folder; virtual environments, which hold

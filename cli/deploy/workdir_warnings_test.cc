@@ -92,6 +92,8 @@ TEST_F(WorkdirWarningsTest, AnInterpreterCertainlyOpensItsScript) {
   EXPECT_TRUE(IsCertain({venv, "train.py"}));
   EXPECT_TRUE(IsCertain({"bash", "-x", "sub/run.sh"}));
   EXPECT_TRUE(IsCertain({"./run"}));
+  EXPECT_TRUE(IsCertain({"nohup", "env", "A=1", "python3", "-u", "train.py"}));
+  EXPECT_TRUE(IsCertain({"bash", "-c", "exec python3 train.py \"$LR\" >log 2>&1"}));
   EXPECT_FALSE(IsCertain({"python3", "-m", "pkg", "train.py"}));
   EXPECT_FALSE(IsCertain({"python3", "-W", "ignore", "train.py"})) << "it may be an argument";
   EXPECT_FALSE(IsCertain({"torchrun", "train.py"}));

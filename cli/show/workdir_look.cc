@@ -24,50 +24,46 @@ void SaySize(const Plan& plan, const WorkdirListing& listing) {
   if (!how.empty()) Say("  {}\n", how);
 }
 
-// Returns the certain ones, which are for the caller.
-std::vector<WorkdirWarning> SayOtherWarnings(const Plan& plan, const WorkdirListing& listing) {
-  std::vector<WorkdirWarning> certain;
+// The certain ones are for the caller.
+WorkdirLook SayOtherWarnings(const Plan& plan, WorkdirListing listing, bool say = true) {
+  WorkdirLook look;
   for (WorkdirWarning& warning : WarningsOfWorkdir(plan, listing)) {
+    if (say && !warning.is_certain) PrintWarning(warning.text, warning.remedy);
     if (warning.is_certain) {
-      certain.push_back(std::move(warning));
-    } else {
-      PrintWarning(warning.text, warning.remedy);
+      look.certain.push_back(std::move(warning));
+    } else if (warning.is_of_script) {
+      look.of_scripts.push_back(std::move(warning));
     }
   }
-  return certain;
+  look.listing = std::move(listing);
+  return look;
 }
 
 }  // namespace
 
-WorkdirListing LookThroughWorkdir(const Plan& plan, bool say) {
-  if (!plan.workdir) {
-    if (say) (void)SayOtherWarnings(plan, {});
-    return {};
-  }
+WorkdirLook LookThroughWorkdir(const Plan& plan, bool say) {
+  if (!plan.workdir) return SayOtherWarnings(plan, {}, say);
   WorkdirListing listing = List(plan);
   if (say) SaySize(plan, listing);
-  const std::vector<WorkdirWarning> certain = SayOtherWarnings(plan, listing);
-  for (const auto& warning : certain) {
+  WorkdirLook look = SayOtherWarnings(plan, std::move(listing));
+  for (const auto& warning : look.certain) {
     PrintError(Error(Phase::kCommand, warning.text, warning.remedy));
   }
-  if (certain.empty()) return listing;
+  if (look.certain.empty()) return look;
   throw UsageError(Phase::kCommand, "nothing was started");
 }
 
 void ShowWorkdir(const Plan& plan) {
   if (!plan.workdir) return (void)SayOtherWarnings(plan, {});
-  const WorkdirListing listing = List(plan);
+  WorkdirListing listing = List(plan);
   SaySize(plan, listing);
-  for (const auto& warning : SayOtherWarnings(plan, listing)) {
+  for (const auto& warning : SayOtherWarnings(plan, std::move(listing)).certain) {
     PrintWarning(warning.text, warning.remedy);
   }
 }
 
 WorkdirLook WarnOfWorkdir(const Plan& plan) {
-  if (!plan.workdir) return {{}, SayOtherWarnings(plan, {})};
-  WorkdirListing listing = List(plan);
-  std::vector<WorkdirWarning> certain = SayOtherWarnings(plan, listing);
-  return {std::move(listing), std::move(certain)};
+  return SayOtherWarnings(plan, plan.workdir ? List(plan) : WorkdirListing());
 }
 
 }  // namespace tfdist::cli

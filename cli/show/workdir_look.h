@@ -9,18 +9,20 @@
 
 namespace tfdist::cli {
 
+struct WorkdirLook {
+  WorkdirListing listing;
+  std::vector<WorkdirWarning> certain;     // for which tasks cannot run
+  std::vector<WorkdirWarning> of_scripts;  // for which they probably cannot
+};
+
 // What would be sent of it; nothing where the plan has none. With `say` a line on stderr tells how
 // much that is, and what stays here; warnings come in any case. Throws as ListWorkdir, and UsageError where a task cannot
 // run, for its script is not sent.
-WorkdirListing LookThroughWorkdir(const Plan& plan, bool say);
+WorkdirLook LookThroughWorkdir(const Plan& plan, bool say);
 
 // Says the same; that a task cannot run is a warning, too.
 void ShowWorkdir(const Plan& plan);
 
-struct WorkdirLook {
-  WorkdirListing listing;
-  std::vector<WorkdirWarning> certain;  // for which tasks cannot run
-};
 // Prints the other warnings only.
 WorkdirLook WarnOfWorkdir(const Plan& plan);
 

@@ -732,6 +732,9 @@ class LocalJob(unittest.TestCase):
             port = stranger.getsockname()[1]
             for name, text, why in (
                     ("mistyped.toml", clusters.local("job", ["pyhton3", "train.py"], slots=1), "command 'pyhton3' of "),
+                    ("within.toml", clusters.local("job", ["env", "A=1", "nohup", "pyhton3"], slots=1), "command 'pyhton3' of "),
+                    ("shell.toml", clusters.local("job", ["sh", "-c", "exec pyhton3 x >y"], slots=1), "command 'pyhton3' of "),
+                    ("module.toml", clusters.local("job", ["python3", "-m", "trian"], slots=1), "python3 has no module trian\n"),
                     ("taken.toml", re.sub(r"worker = \d+", f"worker = {port}", file.read_text()), f"port {port} of master:0 is in use")):
                 with self.subTest(name):
                     refused = self.user.run("up", "-d", "--replace", self.user.write(name, text))
@@ -739,6 +742,16 @@ class LocalJob(unittest.TestCase):
                     self.assertIn(why, refused.err)
                     self.assertIn("nothing was started", refused.err)
                     self.assertEqual(self.user.status(running)["state"], "running")
+        for name, text, why in (
+                ("unsent.toml", clusters.local("job", ["nohup", "python3", "train.py"], slots=1), "no workdir is sent: "),
+                ("outside.toml", clusters.local("job", ["launcher", "trian.py"], slots=1, task_extra='workdir = "empty"'),
+                 "there is no trian.py in the workdir ")):
+            with self.subTest(name):
+                self.user.write("empty/x", "")
+                refused = self.user.run("up", "-d", "--replace", self.user.write(name, text)).expect(2)
+                self.assertRegex(refused.err, f"{why}.*: nothing was started, and job {running} runs on\n  try: .*; if the "
+                                 f"command is right, tfdist down {running} first\n")
+                self.assertEqual(self.user.status(running)["state"], "running")
         self.user.run("down").expect(0)
         self.assert_nothing_left()
 

@@ -1,0 +1,309 @@
+#include "base/inner_command.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <span>
+#include <utility>
+
+namespace tfdist {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+using Words = std::vector<std::string>;
+
+// A program that runs another one in its place or as its child. Long options may have their value behind '=' as well.
+struct Wrapper {
+  std::string_view name;
+  std::string_view flags;                   // letters of options without a value
+  std::string_view valued;                  // and of those with one
+  std::span<const std::string_view> longs;  // without a value
+  std::span<const std::string_view> long_valued;
+  size_t words = 0;  // between the options and the command
+};
+
+// Sources: the programs' manual pages in section 1.
+constexpr std::string_view kTimeoutLongs[] = {"foreground", "preserve-status", "verbose"};
+constexpr std::string_view kTimeoutValued[] = {"signal", "kill-after"};
+constexpr std::string_view kSetsidLongs[] = {"ctty", "fork", "wait"};
+constexpr std::string_view kNiceValued[] = {"adjustment"};
+constexpr std::string_view kStdbufValued[] = {"input", "output", "error"};
+constexpr std::string_view kEnvLongs[] = {"ignore-environment", "debug"};
+constexpr std::string_view kEnvValued[] = {"unset"};
+constexpr std::string_view kIoniceValued[] = {"class", "classdata"};
+constexpr Wrapper kWrappers[] = {
+    {"env", "iv", "u", kEnvLongs, kEnvValued},
+    {"nohup", "", "", {}, {}},
+    {"nice", "", "n", {}, kNiceValued},
+    {"timeout", "fpv", "sk", kTimeoutLongs, kTimeoutValued, 1},
+    {"stdbuf", "", "ioe", {}, kStdbufValued},
+    {"setsid", "cfw", "", kSetsidLongs, {}},
+    {"ionice", "t", "cn", {}, kIoniceValued},
+    {"taskset", "ac", "", {}, {}, 1},
+    {"time", "apqv", "fo", {}, {}},
+};
+
+constexpr std::string_view kShells[] = {"sh", "bash", "dash"};
+// What a shell runs itself. Sources: POSIX 2.9 and 2.14, bash(1).
+constexpr std::string_view kShellWords[] = {
+    "!",       "case",     "do",     "done",    "elif",      "else",     "esac",    "fi",
+    "for",     "function", "if",     "in",      "select",    "then",     "time",    "until",
+    "while",   ".",        ":",      "[",       "alias",     "bg",       "bind",    "break",
+    "builtin", "caller",   "cd",     "command", "compgen",   "complete", "compopt", "continue",
+    "coproc",  "declare",  "dirs",   "disown",  "echo",      "enable",   "eval",    "exec",
+    "exit",    "export",   "false",  "fc",      "fg",        "getopts",  "hash",    "help",
+    "history", "jobs",     "kill",   "let",     "local",     "logout",   "mapfile", "popd",
+    "printf",  "pushd",    "pwd",    "read",    "readarray", "readonly", "return",  "set",
+    "shift",   "shopt",    "source", "suspend", "test",      "times",    "trap",    "true",
+    "type",    "typeset",  "ulimit", "umask",   "unalias",   "unset",    "wait"};
+
+std::string_view NameOf(std::string_view program) { return program.substr(program.rfind('/') + 1); }
+
+bool IsKnown(std::string_view word) { return word.find(kUnknown) == word.npos; }
+
+bool Has(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// How many words the option takes; 0: it is not known.
+size_t WordsOfOption(const Wrapper& wrapper, std::string_view option) {
+  if (option.starts_with("--")) {
+    const std::string_view name = option.substr(2, option.find('=') - 2);
+    const bool has_value = name.size() + 2 < option.size();
+    if (Has(wrapper.long_valued, name)) return has_value ? 1 : 2;
+    return Has(wrapper.longs, name) && !has_value ? 1 : 0;
+  }
+  const bool is_number =
+      std::ranges::all_of(option.substr(1), [](unsigned char c) { return std::isdigit(c) != 0; });
+  if (wrapper.name == "nice" && is_number) return 1;  // nice -5
+  for (size_t at = 1; at < option.size(); ++at) {
+    if (wrapper.valued.find(option[at]) != wrapper.valued.npos)
+      return at + 1 == option.size() ? 2 : 1;
+    if (wrapper.flags.find(option[at]) == wrapper.flags.npos) return 0;
+  }
+  return 1;
+}
+
+// Without a program of a known name nothing is to be said.
+std::optional<InnerCommand> Checked(InnerCommand inner) {
+  if (inner.words.empty() || inner.words[0].empty() || !IsKnown(inner.words[0]))
+    return std::nullopt;
+  const bool is_path_known = std::ranges::all_of(inner.set, [](const std::string& entry) {
+    return IsKnown(entry) || !entry.starts_with("PATH=");
+  });
+  if (!is_path_known) return std::nullopt;
+  return inner;
+}
+
+bool ClearsEnvironment(std::string_view option) {
+  return option == "-" || option == "--ignore-environment" ||
+         (!option.starts_with("--") && option.find('i') != option.npos &&
+          option.find('u') == option.npos);
+}
+
+std::optional<InnerCommand> WithinWrapper(const Wrapper& wrapper, const Words& words) {
+  InnerCommand inner;
+  const bool is_env = wrapper.name == "env";
+  size_t at = 1;
+  while (at < words.size() && words[at].starts_with('-')) {
+    const std::string& option = words[at];
+    if (!IsKnown(option)) return std::nullopt;
+    if (option == "--") {
+      ++at;
+      break;
+    }
+    const size_t count = is_env && option == "-" ? 1 : WordsOfOption(wrapper, option);
+    if (count == 0 || at + count > words.size()) return std::nullopt;
+    const bool takes_path = is_env && words[at + count - 1].ends_with("PATH");
+    if (takes_path) return std::nullopt;  // -u PATH: what is looked through then is not known
+    inner.clears_environment = inner.clears_environment || (is_env && ClearsEnvironment(option));
+    at += count;
+  }
+  at += wrapper.words;
+  while (is_env && at < words.size() && IsAssignment(words[at])) inner.set.push_back(words[at++]);
+  if (at < words.size())
+    inner.words.assign(words.begin() + static_cast<ptrdiff_t>(at), words.end());
+  return Checked(std::move(inner));
+}
+
+// Parts the text of one simple command as POSIX 2.3 has it; what only the shell knows becomes kUnknown.
+class ShellText {
+ public:
+  explicit ShellText(std::string_view text) : text_(text) {}
+
+  // nullopt: it is more than a simple command.
+  std::optional<Words> Parted() {
+    for (; at_ < text_.size(); ++at_) {
+      if (!Take(text_[at_])) return std::nullopt;
+    }
+    EndWord();
+    return words_;
+  }
+
+ private:
+  // False: an operator, or a quote that does not end.
+  bool Take(char c) {
+    if (c == ' ' || c == '\t') return EndWord();
+    if (c == '\n' || c == ';') return EndWord() && IsBlankFromHere();
+    if (c == '\\') return TakeEscaped();
+    if (c == '\'') return TakeQuoted();
+    if (c == '"') return TakeDoublyQuoted();
+    if (c == '<' || c == '>') return TakeRedirection();
+    if (c == '&' && text_.substr(at_).starts_with("&>")) return ++at_, TakeRedirection();
+    if ("&|()`"sv.find(c) != std::string_view::npos) return false;
+    if (c == '#' && !in_word_) return false;
+    Add("$*?[{~"sv.find(c) != std::string_view::npos ? kUnknown : c);
+    return true;
+  }
+
+  void Add(char c) {
+    word_ += c;
+    in_word_ = true;
+  }
+
+  bool EndWord() {
+    if (in_word_ && !std::exchange(is_target_, false)) words_.push_back(word_);
+    word_.clear();
+    in_word_ = false;
+    return true;
+  }
+
+  [[nodiscard]] bool IsBlankFromHere() const {
+    return text_.substr(at_ + 1).find_first_not_of(" \t\n") == text_.npos;
+  }
+
+  bool TakeEscaped() {
+    if (++at_ == text_.size()) return false;
+    if (text_[at_] != '\n') Add(text_[at_]);
+    return true;
+  }
+
+  bool TakeQuoted() {
+    const size_t end = text_.find('\'', at_ + 1);
+    if (end == text_.npos) return false;
+    word_ += text_.substr(at_ + 1, end - at_ - 1);
+    in_word_ = true;
+    at_ = end;
+    return true;
+  }
+
+  bool TakeDoublyQuoted() {
+    in_word_ = true;
+    while (++at_ < text_.size() && text_[at_] != '"') {
+      const bool escapes = text_[at_] == '\\' && at_ + 1 < text_.size() &&
+                           "$`\"\\"sv.find(text_[at_ + 1]) != std::string_view::npos;
+      if (text_[at_] == '`' || text_.substr(at_).starts_with("$(")) return false;
+      word_ += escapes ? text_[++at_] : text_[at_] == '$' ? kUnknown : text_[at_];
+    }
+    return at_ < text_.size();
+  }
+
+  // "2>&1", ">>log", "<in": the next word is no argument. Not "<<".
+  bool TakeRedirection() {
+    const bool is_number =
+        std::ranges::all_of(word_, [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (is_number) {
+      word_.clear();
+      in_word_ = false;
+    }
+    EndWord();
+    is_target_ = true;
+    if (text_.substr(at_).starts_with("<<")) return false;
+    while (at_ + 1 < text_.size() && "<>&|"sv.find(text_[at_ + 1]) != std::string_view::npos) ++at_;
+    return true;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  Words words_;
+  std::string word_;
+  bool in_word_ = false;
+  bool is_target_ = false;
+};
+
+// The text of -c, where no option makes the shell read files of the user's first.
+const std::string* ScriptOf(const Words& words) {
+  for (size_t at = 1; at + 1 < words.size() && words[at].starts_with('-'); ++at) {
+    const std::string_view letters = std::string_view(words[at]).substr(1);
+    if (letters.find_first_not_of("ceuxo") != letters.npos) return nullptr;
+    if (letters.find('o') != letters.npos && ++at + 1 >= words.size()) return nullptr;
+    if (letters.find('c') != letters.npos) return &words[at + 1];
+  }
+  return nullptr;
+}
+
+std::optional<InnerCommand> WithinShell(const Words& words) {
+  const std::string* script = ScriptOf(words);
+  if (script == nullptr || !IsKnown(*script)) return std::nullopt;
+  auto parted = ShellText(*script).Parted();
+  if (!parted) return std::nullopt;
+  InnerCommand inner;
+  inner.by_shell = true;
+  auto word = parted->begin();
+  while (word != parted->end() && IsAssignment(*word)) inner.set.push_back(std::move(*word++));
+  if (word != parted->end() && *word == "exec") {
+    ++word;
+  } else if (word != parted->end() && Has(kShellWords, *word)) {
+    return std::nullopt;
+  }
+  inner.words.assign(std::make_move_iterator(word), std::make_move_iterator(parted->end()));
+  if (!inner.words.empty() && inner.words[0].starts_with('-')) return std::nullopt;
+  return Checked(std::move(inner));
+}
+
+}  // namespace
+
+bool IsAssignment(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  return name.size() < word.size() && !name.empty() &&
+         std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+         std::ranges::all_of(name,
+                             [](unsigned char c) { return c == '_' || std::isalnum(c) != 0; });
+}
+
+std::optional<InnerCommand> InnerOf(const Words& words) {
+  if (words.empty() || !IsKnown(words[0])) return std::nullopt;
+  const std::string_view name = NameOf(words[0]);
+  if (Has(kShells, name)) return WithinShell(words);
+  const auto wrapper = std::ranges::find(kWrappers, name, &Wrapper::name);
+  if (wrapper == std::end(kWrappers)) return std::nullopt;
+  return WithinWrapper(*wrapper, words);
+}
+
+Words InnermostOf(Words words) {
+  // Each time it becomes shorter.
+  while (auto inner = InnerOf(words)) words = std::move(inner->words);
+  return words;
+}
+
+std::optional<PythonModule> PythonModuleOf(const Words& words) {
+  constexpr std::string_view kFlags = "bBdEIOPqRsSuv";
+  constexpr std::string_view kValued = "WX";
+  if (words.empty() || !NameOf(words[0]).starts_with("python")) return std::nullopt;
+  PythonModule found;
+  for (size_t at = 1; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    if (!word.starts_with('-') || !IsKnown(word)) return std::nullopt;
+    const size_t flags = std::min(word.find_first_not_of(kFlags, 1), word.size());
+    if (flags < word.size() && word[flags] == 'm') {
+      if (flags > 1) found.options.push_back(word.substr(0, flags));
+      const std::string module = flags + 1 < word.size() ? word.substr(flags + 1)
+                                 : at + 1 < words.size() ? words[at + 1]
+                                                         : "";
+      found.package = module.substr(0, module.find('.'));
+      const bool is_name = std::ranges::all_of(
+          found.package, [](unsigned char c) { return c == '_' || std::isalnum(c) != 0; });
+      if (found.package.empty() || !is_name) return std::nullopt;
+      return found;
+    }
+    if (word == "-" || (flags < word.size() && kValued.find(word[flags]) == kValued.npos))
+      return std::nullopt;
+    found.options.push_back(word);
+    const bool takes_next = flags + 1 == word.size();
+    if (takes_next && ++at < words.size()) found.options.push_back(words[at]);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tfdist

@@ -1,0 +1,116 @@
+#include "base/inner_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace tfdist {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Words = std::vector<std::string>;
+
+// The innermost command of words that are parted by blanks.
+std::string Innermost(std::string_view command) {
+  Words words;
+  while (!command.empty()) words.emplace_back(TakeUpTo(' ', command));
+  std::string text;
+  for (const std::string& word : InnermostOf(words)) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::string InShell(const std::string& script) {
+  const auto inner = InnerOf({"sh", "-c", script});
+  return inner ? inner->words[0] : "";
+}
+
+TEST(InnerCommand, SeesThroughProgramsThatRunAnotherOne) {
+  for (const char* const outer : {"env",
+                                  "env A=1 B=2",
+                                  "env -i A=1",
+                                  "env -u A",
+                                  "/usr/bin/env --unset=A --",
+                                  "nohup",
+                                  "nice",
+                                  "nice -n 5",
+                                  "nice -5",
+                                  "nice --adjustment 5",
+                                  "timeout 5",
+                                  "timeout -s KILL -k5 --foreground 1h",
+                                  "timeout --signal=KILL 5",
+                                  "stdbuf -oL",
+                                  "stdbuf -o L --error=0",
+                                  "setsid -w",
+                                  "ionice -c 3",
+                                  "taskset -c 0-3",
+                                  "time -v",
+                                  "env A=1 nohup nice timeout 5"}) {
+    EXPECT_EQ(Innermost(std::string(outer) + " pyhton3 -u train.py"), "pyhton3 -u train.py")
+        << outer;
+  }
+}
+
+TEST(InnerCommand, SaysNothingWhereItIsNotSure) {
+  for (const char* const command :
+       {"env", "env -S python3", "env -C /tmp python3", "env -u PATH python3", "nohup --help",
+        "timeout 5", "taskset -p 17", "setsid --version", "python3 env", "sh run.sh",
+        "bash -lc train", "sh -s train"}) {
+    EXPECT_EQ(Innermost(command), command);
+  }
+}
+
+TEST(InnerCommand, GivesWhatEnvSets) {
+  const auto inner = InnerOf({"env", "-i", "PATH=/opt/bin", "python3"});
+  ASSERT_TRUE(inner);
+  EXPECT_TRUE(inner->clears_environment);
+  EXPECT_THAT(inner->set, ElementsAre("PATH=/opt/bin"));
+}
+
+TEST(InnerCommand, SeesThroughAShellWithOneSimpleCommand) {
+  for (const char* const script :
+       {"pyhton3 train.py", " exec pyhton3 train.py;\n",
+        "A=1 B=$C pyhton3 $HOME/x 'a b' \"$D;|\" *.py", "'pyhton3'", "pyhton3 train.py >log 2>&1",
+        "pyhton3 x &> log", ">log pyhton3 <in", "py\\hton3 a\\;b"}) {
+    EXPECT_EQ(InShell(script), "pyhton3") << script;
+  }
+  EXPECT_EQ(InnerOf({"bash", "-eu", "-o", "pipefail", "-c", "a 2>x 3"})->words, (Words{"a", "3"}));
+  EXPECT_EQ(InnermostOf({"sh", "-c", "exec env A=1 python3 -m trian"}),
+            (Words{"python3", "-m", "trian"}));
+}
+
+TEST(InnerCommand, LeavesWhatOnlyTheShellKnows) {
+  for (const char* const script : {"",           "A=1",         "$PYTHON train.py",
+                                   "a || b",     "a && b",      "a; b",
+                                   "a\nb",       "a | b",       "a &",
+                                   "(a)",        "{ a; }",      "if a; then b; fi",
+                                   "cd x",       "set -e",      "echo a",
+                                   "test -e x",  "`a`",         "a $(b)",
+                                   "a \"$(b)\"", "a <<E\nE",    "'a",
+                                   "PATH=$X a",  "exec -a b c", "~/bin/a",
+                                   "# a",        "py*"}) {
+    EXPECT_EQ(InShell(script), "") << script;
+  }
+}
+
+TEST(InnerCommand, FindsTheModuleOfPython) {
+  const auto package = [](const Words& words) {
+    const auto module = PythonModuleOf(words);
+    return module ? module->package : "";
+  };
+  EXPECT_EQ(package({"python3", "-m", "trian"}), "trian");
+  EXPECT_EQ(package({"/opt/bin/python3.11", "-um", "a.b", "-m", "c"}), "a");
+  EXPECT_EQ(package({"python", "-W", "ignore", "-Xdev", "-mtrian"}), "trian");
+  EXPECT_THAT(PythonModuleOf({"python3", "-I", "-m", "x"})->options, ElementsAre("-I"));
+  for (const Words& none :
+       {Words{"python3"}, Words{"python3", "x.py", "-m", "y"}, Words{"python3", "-c", "1"},
+        Words{"perl", "-m", "x"}, Words{"python3", "-m"},
+        Words{"python3", "-m", std::string("a\0", 2)}}) {
+    EXPECT_THAT(package(none), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace tfdist
