@@ -21,6 +21,7 @@
 #include "cli/show/consent.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
+#include "cli/stream/end_at_interrupt.h"
 #include "cli/stream/print.h"
 #include "job/layout.h"
 
@@ -72,6 +73,9 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
   const std::set<std::string> to_go = KeptToGo(proposal);
   const std::vector<std::string> names(to_go.begin(), to_go.end());
+  const EndAtInterrupt ends([] {
+    return "the hosts may have removed some of it, or all; the same command lists what is left";
+  });
   const auto answers = AskAll<Removal>(proposal.found.answering, plan.ssh, [&](const House& house) {
     return Clean(house, jobs, proposal.caches_stay, names);
   });

@@ -13,6 +13,7 @@
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/show/print_json.h"
+#include "cli/stream/end_at_interrupt.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -51,6 +52,10 @@ Purges PurgesOf(const std::vector<MeantJob>& jobs, const std::set<std::string>& 
 }
 
 int End(const JobRecord& record, const DownArguments& arguments, Purges& purges) {
+  const EndAtInterrupt ends([&record] {
+    return fmt::format("job {0} may be ending; tfdist down {0} again shows what is left",
+                       record.id);
+  });
   const EndReport report = EndJob(record, arguments.force);
   PrintEndReport(record, report, arguments.purge ? "down --purge" : "down");
   if (arguments.purge && !report.all_confirmed()) {

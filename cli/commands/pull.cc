@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <fnmatch.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,7 +34,7 @@
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
-#include "cli/stream/interrupts.h"
+#include "cli/stream/end_at_interrupt.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -237,35 +235,6 @@ class Progress {
   std::atomic<uint64_t> all_ = 0;
   std::atomic<uint64_t> done_ = 0;
   std::atomic<int64_t> next_ = SystemClock().Now().time_since_epoch().count() + kProgressPauseNs;
-};
-
-// While it lives, Ctrl-C says how much is here and ends the process: what has come is in its place, and the next pull goes on.
-class EndAtInterrupt {
- public:
-  explicit EndAtInterrupt(const Progress& progress)
-      : progress_(progress), done_(eventfd(0, EFD_CLOEXEC)), thread_([this] { Watch(); }) {}
-  EndAtInterrupt(const EndAtInterrupt&) = delete;
-  EndAtInterrupt& operator=(const EndAtInterrupt&) = delete;
-  ~EndAtInterrupt() {
-    (void)eventfd_write(done_.get(), 1);
-    thread_.join();
-  }
-
- private:
-  void Watch() const {
-    std::array<pollfd, 2> waits = {{{interrupts_.fd(), POLLIN, 0}, {done_.get(), POLLIN, 0}}};
-    while (poll(waits.data(), waits.size(), -1) < 0 && errno == EINTR) {
-    }
-    if (waits[0].revents == 0) return;
-    Say("tfdist: interrupted: {}; the same pull goes on from there\n", progress_.Words());
-    EndConnections();
-    _exit(kExitInterrupted);
-  }
-
-  const Progress& progress_;
-  const Interrupts interrupts_;
-  const UniqueFd done_;
-  std::thread thread_;  // last: it uses the others
 };
 
 // What is to come of one slot, and where to.
@@ -611,7 +580,9 @@ int PullCommand(const PullArguments& arguments) {
     missing_bytes += std::min(haul.missing_bytes, UINT64_MAX - missing_bytes);
   }
   if (missing_bytes > 0) CheckRoom(folder, missing_bytes);
-  std::optional<EndAtInterrupt> ends(progress);
+  std::optional<EndAtInterrupt> ends([&progress] {
+    return fmt::format("{}; the same pull goes on from there", progress.Words());
+  });
   Collect(record,
           ForEachHost(hauls.size(),
                       [&](size_t at) {

@@ -50,6 +50,7 @@
 #include "cli/show/slow_notice.h"
 #include "cli/show/timeline.h"
 #include "cli/show/workdir_look.h"
+#include "cli/stream/end_at_interrupt.h"
 #include "cli/stream/job_follower.h"
 #include "cli/stream/print.h"
 #include "cli/tensorboard/tensorboard_beside.h"
@@ -843,8 +844,7 @@ class Launch {
     // A host that cannot be asked to go back could not be brought up again either.
     if (!outcome.failures.empty() || !left_.empty()) return FailedRehearsal(outcome, running);
     if (WasStopped(running.id)) return SayThatItWasStopped(running.id);
-    const EndReport report = EndJob(running, false, kReplaces);
-    PrintEndReport(running, report);
+    const EndReport report = EndForThis(running);
     if (!report.all_confirmed()) {
       Say("tfdist: nothing was started in its place: what is left of it may hold ports and GPUs\n");
       return kExitJobFailed;
@@ -855,6 +855,15 @@ class Launch {
     Launch launch(plan_, again);
     launch.replaced_ = running.id;
     return launch.Run();
+  }
+
+  static EndReport EndForThis(const JobRecord& running) {
+    const EndAtInterrupt ends([&running] {
+      return fmt::format("job {} may be ending, and nothing was started in its place", running.id);
+    });
+    const EndReport report = EndJob(running, false, kReplaces);
+    PrintEndReport(running, report);
+    return report;
   }
 
   int FailedRehearsal(const Deployment::Outcome& outcome, const JobRecord& running) {

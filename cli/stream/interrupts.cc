@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 
 #include "base/error.h"
 
@@ -20,9 +23,23 @@ void Put(int signal) {
   [[maybe_unused]] const ssize_t put = write(signal_pipe[1], &mark, 1);
 }
 
+int64_t NowMs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+constexpr int64_t kSameMs = 100;
+std::atomic<int64_t> heard_ms = -kSameMs;  // SIGINT or SIGTERM
+
+bool IsTheSame() {
+  const int64_t now = NowMs();
+  return now - heard_ms.exchange(now) < kSameMs;
+}
+
 extern "C" void OnInterrupt(int signal) {
   const int saved = errno;
-  Put(signal);
+  if (signal == SIGHUP || !IsTheSame()) Put(signal);
   errno = saved;
 }
 
@@ -45,6 +62,7 @@ Interrupts::Interrupts() {
   if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
     throw Error(Phase::kInternal, WithErrno("pipe", errno));
   }
+  heard_ms = -kSameMs;
   Install(SIGINT, OnInterrupt);
   Install(SIGTERM, OnInterrupt);
   Install(SIGPIPE, SIG_IGN);

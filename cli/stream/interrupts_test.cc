@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
+#include <thread>
+
+#include "base/clock.h"
 
 namespace tfdist::cli {
 namespace {
@@ -13,6 +17,16 @@ TEST(Interrupts, AHangUpIsHeardUntilItMayEndTheProcess) {
   (void)raise(SIGHUP);
   (void)raise(SIGINT);
   EXPECT_EQ(interrupts.Take(), 2);
+}
+
+TEST(Interrupts, TwoAtOnceAreOneAndALaterOneIsAnother) {
+  Interrupts interrupts;
+  (void)raise(SIGTERM);
+  (void)raise(SIGTERM);
+  EXPECT_EQ(interrupts.Take(), 1);
+  std::this_thread::sleep_until(SystemClock().Now() + std::chrono::milliseconds(150));
+  (void)raise(SIGINT);
+  EXPECT_EQ(interrupts.Take(), 1);
 }
 
 void HangUp(bool is_taken) {

@@ -7,6 +7,7 @@ import os
 import pathlib
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -444,6 +445,26 @@ gpus = 0
         up.terminate()
         self.assertEqual(up.wait(60), 130)
         self.assertEqual(self.user.wait_until_ended("job")["why"], "tfdist up was interrupted")
+
+    def test_a_signal_that_comes_twice_at_once_leaves_tasks_their_grace(self):
+        """timeout(1) signals its child and then its process group; one signal may be taken before the other comes."""
+        up = self.user.start("up", self.write(shell("trap 'sleep 1; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done")))
+        wait_for(lambda: up.out.read_text().count("ready") == 2, "both tasks have their trap")
+        up.terminate()
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(60), 130)
+        self.assertEqual(up.out.read_text().count("saved"), 2, up.err.read_text())
+        self.assertNotIn("killing", up.err.read_text())
+
+    def test_an_interrupted_down_says_that_the_job_may_be_ending(self):
+        self.user.run("up", "-d", self.write(shell("trap '' TERM; echo ready; while :; do sleep 0.1; done"), task_extra='grace = "5s"')).expect(0)
+        wait_for(lambda: self.user.run("logs", "job").out.count("ready") == 2, "the tasks ignore SIGTERM")
+        down = self.user.start("down", "job")
+        wait_for(lambda: "SIGKILL follows" in down.err.read_text(), lambda: f"down waits; {down.err.read_text()}")
+        down.send_signal(signal.SIGINT)
+        self.assertEqual(down.wait(60), 130)
+        self.assertRegex(down.err.read_text(), r"tfdist: interrupted: job (job-\S+) may be ending; tfdist down \1 again shows what is left\n$")
+        self.assertIn("nothing is left", self.user.run("down", "job").expect(0).err)
 
     def test_each_command_without_a_file_recommends_itself(self):
         for command in ("up", "check", "render"):
