@@ -19,6 +19,7 @@
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
+#include "cli/find/other_hosts.h"
 #include "cli/find/sites.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
@@ -74,9 +75,11 @@ std::vector<std::string> TasksMeant(JobRecord record, const std::vector<std::str
 
 Attached AttachOrSayThatItIsGone(const JobRecord& record) {
   try {
-    return Attach(record, 0, kRestartAttachLimit);
+    return Attach(record, 0, kRestartAttachLimit, IsFirstOff(record));
   } catch (const NothingThere&) {
     throw NothingLeftOf("the folder", record);
+  } catch (const Unreachable& error) {
+    throw Error(WhyFirstIsSilent(record, error));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
+#include "cli/find/other_hosts.h"
 #include "cli/find/sites.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
@@ -45,12 +46,13 @@ constexpr auto kBrowserLimit = 10s;
 
 // Where the event files are.
 struct BoardPlace {
-  std::string job;
+  JobRecord job;
   Sites where;  // one
   std::string folder;
   std::string folder_words;  // "the shared folder /mnt/out"
 
   [[nodiscard]] const Site& site() const { return where.sites.front(); }
+  [[nodiscard]] bool is_on_first() const { return site().host.name == job.hosts[0].name; }
 };
 
 class NothingYet : public Error {
@@ -79,7 +81,7 @@ Sites BoardSite(const JobRecord& record, const Words& given, const Words& rest) 
 BoardPlace FindBoardPlace(const TensorBoardArguments& arguments) {
   const auto [record, rest] = FindJobAndWords(arguments.words, Deed::kLook);
   if (record.tasks.empty()) throw Error(Phase::kUsage, "the job has no task");
-  BoardPlace place{.job = record.id,
+  BoardPlace place{.job = record,
                    .where = BoardSite(record, arguments.words, rest),
                    .folder = arguments.logdir.empty() ? record.logdir : arguments.logdir,
                    .folder_words = {}};
@@ -215,9 +217,10 @@ int AwaitBoardPort(TensorBoardServer& server, Interrupts& interrupts) {
 
 void SayWhere(const BoardPlace& place, const BoardStage& stage, const std::string& url,
               bool is_beside_up) {
-  const std::string what = fmt::format(
-      "TensorBoard {} on {} for job {} ({}){}", stage.program.version, stage.site.host.name,
-      place.job, place.folder_words, stage.copy ? ", fetched from " + place.site().host.name : "");
+  const std::string what =
+      fmt::format("TensorBoard {} on {} for job {} ({}){}", stage.program.version,
+                  stage.site.host.name, place.job.id, place.folder_words,
+                  stage.copy ? ", fetched from " + place.site().host.name : "");
   if (is_beside_up) {
     Say("tfdist: {}: {}\n", what, url);
     return;
@@ -227,14 +230,33 @@ void SayWhere(const BoardPlace& place, const BoardStage& stage, const std::strin
   Say("tfdist: {}; Ctrl-C ends it\n", what);
 }
 
+// Its host does not answer; others may.
+Error WithAnotherTask(const BoardPlace& place, const Error& error) {
+  const Error why = place.is_on_first() ? WhyFirstIsSilent(place.job, error) : error;
+  for (const JobRecord::Task& task : place.job.tasks) {
+    const std::string& host = place.job.hosts[static_cast<size_t>(task.slot)].name;
+    if (host == place.site().host.name) continue;
+    return Error(why.phase(), why.cause(),
+                 fmt::format("the event files of another task: tfdist tensorboard {} {}; {}",
+                             place.job.id, task.id, why.remedy()))
+        .WithHost(why.host());
+  }
+  return why;
+}
+
 void RunBoard(const BoardPlace& place, const TensorBoardArguments& arguments) {
   const bool is_beside_up = arguments.beside != 0;
   std::optional<SlowNotice> notice;
   if (!is_beside_up) {
     notice.emplace("looking for TensorBoard and event files on " + place.site().host.name);
   }
-  HostTalk talk(place.site(), place.where.ssh);
-  arguments.wait ? AwaitEventFiles(place, talk, is_beside_up) : ExpectEventFiles(place, talk);
+  HostTalk talk(place.site(), place.where.ssh,
+                place.is_on_first() ? IsFirstOff(place.job) : nullptr);
+  try {
+    arguments.wait ? AwaitEventFiles(place, talk, is_beside_up) : ExpectEventFiles(place, talk);
+  } catch (const Unreachable& error) {
+    throw WithAnotherTask(place, error);
+  }
   Interrupts interrupts;  // from here on something must be ended
   talk.Heed(interrupts);
   const BoardStage stage = PrepareBoard(place, talk, arguments.fetch, interrupts);

@@ -19,6 +19,7 @@
 #include "cli/find/find_job.h"
 #include "cli/find/job_look.h"
 #include "cli/find/job_view.h"
+#include "cli/find/last_known.h"
 #include "cli/find/other_hosts.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
@@ -145,12 +146,14 @@ void PrintLookAsLine(const JobRecord& record, const JobView& view,
   Flush();
 }
 
-}  // namespace
+// With what the other hosts say.
+int Unanswered(const JobRecord& record, const Error& error, bool as_json) {
+  if (as_json) throw Error(WhyFirstIsSilent(record, error));
+  return PrintLastKnown(record, error);
+}
 
-int TopCommand(const TopArguments& arguments) {
+int ShowAgainAndAgain(const JobRecord& record, Watch& watch, const TopArguments& arguments) {
   const std::chrono::milliseconds interval = IntervalOf(arguments);
-  const JobRecord record = FindJob(arguments.job, Deed::kLook);
-  Watch watch(record);
   Screen screen;
   for (uint64_t count = 1;; ++count) {
     const TimePoint begin = SystemClock().Now();
@@ -171,6 +174,21 @@ int TopCommand(const TopArguments& arguments) {
     watch.PauseUntil(begin + interval);
   }
   return kExitSuccess;
+}
+
+}  // namespace
+
+int TopCommand(const TopArguments& arguments) {
+  (void)IntervalOf(arguments);  // wrong before any host is asked
+  const JobRecord record = FindJob(arguments.job, Deed::kLook);
+  Watch watch(record);
+  try {
+    return ShowAgainAndAgain(record, watch, arguments);
+  } catch (const Unreachable& error) {
+    return Unanswered(record, error, arguments.json);
+  } catch (const LostConnection& error) {
+    return Unanswered(record, error, arguments.json);
+  }
 }
 
 }  // namespace tfdist::cli

@@ -13,6 +13,8 @@
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
+#include "cli/find/last_known.h"
+#include "cli/find/other_hosts.h"
 #include "cli/link/bootstrap.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
@@ -62,7 +64,8 @@ void PrintEnd(const JobRecord& record, const LastSeen& seen) {
              {"ended", seen.ended_ns == 0 ? "" : UtcText(seen.ended_ns)}});
 }
 
-int WaitFor(const JobRecord& record, const FollowOptions& options, const WaitArguments& arguments) {
+int WaitFor(const JobRecord& record, FollowOptions options, const WaitArguments& arguments) {
+  options.is_first_off = IsFirstOff(record);
   if (record.last_seen.result == "gone") throw NothingLeftOf("the event log", record);
   if (record.last_seen.is_over()) {
     if (arguments.json) PrintEnd(record, record.last_seen);
@@ -88,14 +91,26 @@ int WaitFor(const JobRecord& record, const FollowOptions& options, const WaitArg
   return state.result == protocol::JobResult::kSucceeded ? kExitSuccess : kExitJobFailed;
 }
 
+// With what the other hosts say of a first one that does not answer.
+int WaitForOrSayWhy(const JobRecord& record, const FollowOptions& options,
+                    const WaitArguments& arguments) {
+  try {
+    return WaitFor(record, options, arguments);
+  } catch (const Unreachable& error) {
+    if (arguments.json) throw Error(WhyFirstIsSilent(record, error));
+    return PrintLastKnown(record, error);
+  }
+}
+
 }  // namespace
 
 int WaitCommand(const WaitArguments& arguments) {
   FollowOptions options;
   options.until = EndOf(arguments.timeout);
   // A word that means no job is wrong before anything is waited for.
-  return ForEachJob(JobsMeantBy(arguments.jobs, Deed::kLook),
-                    [&](const JobRecord& record) { return WaitFor(record, options, arguments); });
+  return ForEachJob(JobsMeantBy(arguments.jobs, Deed::kLook), [&](const JobRecord& record) {
+    return WaitForOrSayWhy(record, options, arguments);
+  });
 }
 
 }  // namespace tfdist::cli

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 constexpr auto kRefusalLimit = 10s;
 constexpr auto kPause = 500ms;
 constexpr const char* kHowToFindJobs =
-    "tfdist list shows those that are; a cluster file finds its job on its hosts";
+    "tfdist list shows those that are; a cluster file, or -H with its hosts, finds a job there";
 
 // Newest first.
 std::vector<JobRecord> RecordsWhere(auto matches) {

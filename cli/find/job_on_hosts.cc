@@ -13,6 +13,7 @@
 #include "cli/find/sites.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/job_record.h"
+#include "cli/show/host_fold.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
@@ -25,7 +26,10 @@ struct JobThere {
   bool runs = false;
   std::optional<size_t> first;  // of the plan's hosts: the one with slot 0
 };
-using JobsThere = std::map<std::string, JobThere>;  // by id
+struct JobsThere {
+  std::map<std::string, JobThere> jobs;  // by id
+  std::vector<std::string> silent;       // hosts that did not answer
+};
 
 std::string NameOf(const std::string& id) { return id.substr(0, id.rfind('-', id.rfind('-') - 1)); }
 
@@ -35,21 +39,23 @@ JobsThere LookOn(const Plan& plan, const std::string& word) {
   const auto failures = ForEachHost(
       plan.hosts.size(), [&](size_t at) { found[at] = JobsOn(plan.hosts[at], plan.ssh, ""); });
   std::vector<Error> errors;
+  JobsThere there;
   for (size_t at = 0; at < failures.size(); ++at) {
-    if (failures[at]) errors.push_back(WithHost(*failures[at], plan.hosts[at].name));
+    if (!failures[at]) continue;
+    errors.push_back(WithHost(*failures[at], plan.hosts[at].name));
+    there.silent.push_back(plan.hosts[at].name);
   }
   PrintErrors(errors);
-  JobsThere jobs;
   for (size_t at = 0; at < found.size(); ++at) {
     for (const RemoteJob& job : found[at]) {
       if (!IsJobId(job.job) || (!word.empty() && job.job != word && NameOf(job.job) != word))
         continue;
-      JobThere& there = jobs[job.job];
-      there.runs = there.runs || job.running;
-      if (job.slot == 0) there.first = at;
+      JobThere& found_job = there.jobs[job.job];
+      found_job.runs = found_job.runs || job.running;
+      if (job.slot == 0) found_job.first = at;
     }
   }
-  return jobs;
+  return there;
 }
 
 std::string Listed(const std::vector<std::pair<std::string, JobThere>>& jobs, bool all) {
@@ -58,10 +64,20 @@ std::string Listed(const std::vector<std::pair<std::string, JobThere>>& jobs, bo
   return ids;
 }
 
-std::pair<std::string, JobThere> Choose(const JobsThere& jobs, const JobPlace& place,
+// What is looked for may be on a host that did not answer.
+void FailIfSilent(const JobsThere& there, const std::string& what) {
+  if (there.silent.empty()) return;
+  const std::string hosts = FoldHosts(there.silent);
+  throw Unreachable(Phase::kConnect,
+                    fmt::format("{} is on no host that answered; {} did not", what, hosts),
+                    fmt::format("the same again once {} answers", hosts));
+}
+
+std::pair<std::string, JobThere> Choose(const JobsThere& there, const JobPlace& place,
                                         const std::string& word, JobUse use) {
-  std::vector<std::pair<std::string, JobThere>> all(jobs.begin(), jobs.end());
+  std::vector<std::pair<std::string, JobThere>> all(there.jobs.begin(), there.jobs.end());
   if (all.empty()) {
+    FailIfSilent(there, word.empty() ? "a job" : "job " + word);
     throw NoSuchJob(Phase::kUsage,
                     fmt::format("no job {}{}is on {}", word, word.empty() ? "" : " ", place.hosts),
                     fmt::format("tfdist list -H {} shows which run there", place.hosts));
@@ -90,9 +106,11 @@ std::string KnowJobOnHosts(const JobPlace& place, const std::string& word, JobUs
                      fmt::format("tfdist list -H {} shows which run there", place.hosts));
   }
   Plan plan = PlanOfHosts(place.hosts, place.ssh_config, place.transport);
-  const auto [id, there] = Choose(LookOn(plan, word), place, word, use);
+  const JobsThere all = LookOn(plan, word);
+  const auto [id, there] = Choose(all, place, word, use);
   if (IsKnownHere(id)) return id;
   if (!there.first) {
+    FailIfSilent(all, fmt::format("slot 0 of job {}, which knows all of it,", id));
     throw UsageError(Phase::kUsage,
                      fmt::format("the first host of job {}, which knows all of it, is none of {}",
                                  id, place.hosts),

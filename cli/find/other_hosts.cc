@@ -120,4 +120,8 @@ Error NobodyHearsFirst(const JobRecord& record, const Error& error) {
       .WithHost(record.hosts[0].name);
 }
 
+Error WhyFirstIsSilent(const JobRecord& record, const Error& error) {
+  return AllMissFirst(AskOtherHosts(record)) ? NobodyHearsFirst(record, error) : error;
+}
+
 }  // namespace tfdist::cli

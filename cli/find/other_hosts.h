@@ -38,5 +38,7 @@ bool AllMissFirst(const std::vector<HostsWord>& words);
 std::function<bool()> IsFirstOff(const JobRecord& record);
 // `error` of a first host that the others do not hear either.
 Error NobodyHearsFirst(const JobRecord& record, const Error& error);
+// `error` of a first host that does not answer: as NobodyHearsFirst where the others, who are asked, say so.
+Error WhyFirstIsSilent(const JobRecord& record, const Error& error);
 
 }  // namespace tfdist::cli

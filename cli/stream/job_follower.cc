@@ -111,6 +111,7 @@ protocol::JobState JobFollower::Run() {
       if (abandoned && options_.follow && !quit_) throw *abandoned;
       return state_;
     } catch (const Unreachable& error) {
+      if (GivesUp()) return state_;
       if (streams_.empty()) throw;
       ReadWithoutSlot0(error);
       return state_;
@@ -130,7 +131,9 @@ protocol::JobState JobFollower::Run() {
 // Where the job is followed, an earlier failure counts for nothing.
 Attached JobFollower::AttachToSlot0() {
   TimePoint deadline = Now() + kAttachLimit;
-  return options_.follow ? Attach(record_, 0, deadline) : hosts_.Attach(0, deadline);
+  if (options_.until) deadline = std::min(deadline, *options_.until);
+  return options_.follow ? Attach(record_, 0, deadline, options_.is_first_off)
+                         : hosts_.Attach(0, deadline);
 }
 
 std::optional<Error> JobFollower::Abandoned() const {

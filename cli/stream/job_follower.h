@@ -29,8 +29,9 @@ struct FollowOptions {
   // What Ctrl-C does: ends the job (twice: at once), or just the following. Where no agent runs
   // that could end it, the following.
   bool interrupt_stops_job = false;
-  std::optional<TimePoint> until = {};  // gives up then
-  std::optional<int> attempt = {};      // only its text
+  std::optional<TimePoint> until = {};      // gives up then
+  std::function<bool()> is_first_off = {};  // ssh::Target's is_off, of the first host
+  std::optional<int> attempt = {};          // only its text
   // Only what was written from `since_ns` on and before `until_ns`, by the clock of the job's events; only
   // lines in which `grep` is found (ReadLog).
   std::optional<int64_t> since_ns = {};

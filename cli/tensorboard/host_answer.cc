@@ -39,8 +39,10 @@ std::string HostAnswer::LastLine() const {
   return OnOneLine(output.substr(begin, end + 1 - begin));
 }
 
-HostTalk::HostTalk(Site site, SshOptions ssh)
-    : site_(std::move(site)), ssh_(std::move(ssh)), transport_(MakeTransport(site_.host, ssh_)) {}
+HostTalk::HostTalk(Site site, SshOptions ssh, std::function<bool()> is_off)
+    : site_(std::move(site)),
+      ssh_(std::move(ssh)),
+      transport_(MakeTransport(site_.host, ssh_, Silence::kIsOff, {}, std::move(is_off))) {}
 
 HostAnswer HostTalk::Ask(std::vector<std::string> words, std::chrono::seconds limit) {
   try {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,7 +36,8 @@ class TalkInterrupted : public Error {
 // Belongs to one thread.
 class HostTalk {
  public:
-  HostTalk(Site site, SshOptions ssh);
+  // `is_off`: as ssh::Target's.
+  HostTalk(Site site, SshOptions ssh, std::function<bool()> is_off = {});
 
   // From now on Ctrl-C ends a question. `interrupts` outlives this object.
   void Heed(Interrupts& interrupts) { interrupts_ = &interrupts; }

@@ -93,7 +93,7 @@ class Pull(unittest.TestCase):
             self.assertIn(f"tfdist: files: cannot make the folder {to}: {why}\n  try: --to names another folder\n", refused.err)
         self.user.run("prune", job).expect(0)
         self.assertIn(f"tfdist: no job {job} is known on this machine\n"
-                      "  try: tfdist list shows those that are; a cluster file finds its job on its hosts\n",
+                      "  try: tfdist list shows those that are; a cluster file, or -H with its hosts, finds a job there\n",
                       self.user.run("pull", job).expect(4).err)
 
     def test_results_come_home_by_task_and_again_only_what_has_changed(self):

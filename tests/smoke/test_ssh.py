@@ -273,7 +273,19 @@ class HostsThatAreOff(OverSsh):
     def test_a_first_host_that_is_silent_is_not_taken_for_one_behind_a_firewall(self):
         hosts = self.start_hosts(3, own_network=True)
         self.assert_status_says_that_it_is_off(hosts, lambda host: host.drop_all())
-        for command in (["logs"], ["pull", "--to", "pulled"], ["wait"]):
+        for command in (["wait"], ["wait", "--json"], ["wait", "--timeout", "20s"], ["top", "-n", "1"], ["top", "--json", "-n", "1"], ["restart"],
+                        ["tensorboard", "--logdir", "out"]):
+            with self.subTest(command):
+                begin = time.monotonic()
+                asked = self.user.run(*command).expect(3)
+                self.assertLess(time.monotonic() - begin, PATIENCE * 10)
+                self.assertRegex(asked.err, rf"(?m)^tfdist: {hosts[0].address}: connect: no answer, neither to this machine nor to the other hosts ")
+                self.assertIn("tfdist down job-", asked.err)
+        self.assertIn("the event files of another task: tfdist tensorboard job-", asked.err)
+        begin = time.monotonic()
+        self.assertIn("has not ended in 1s", self.user.run("wait", "--timeout", "1s").expect(124).err)
+        self.assertLess(time.monotonic() - begin, PATIENCE * 4)
+        for command in (["logs"], ["pull", "--to", "pulled"]):
             begin = time.monotonic()
             read = self.user.run(*command).expect(3)
             self.assertLess(time.monotonic() - begin, 11 + PATIENCE * 7, read)
@@ -330,6 +342,13 @@ class HostsThatAreOff(OverSsh):
         for words in (("down",), ("down", "--purge"), ("restart", "worker:0")):
             self.assertIn("no job is named, and those on the hosts may be others'", laptop.run(words[0], *both, *words[1:]).expect(2).err)
         self.assertEqual(self.user.status()["state"], "running")
+        other = Tfdist("other")
+        self.addCleanup(other.close)
+        hosts[0].refuse_key()  # it is one of the job's hosts, whatever the other one says
+        for words, what in (((), f"slot 0 of job {job}, which knows all of it,"), (("elsewhere",), "job elsewhere")):
+            self.assertIn(f"{what} is on no host that answered; h1 did not\n  try: the same again once h1 answers\n",
+                          other.run("status", *both, *words).expect(3).err)
+        hosts[0].accept_key()
         laptop.run("down", *both, "job").expect(0)
         self.assertIn(f"job {job}: stopped", laptop.run("status", job).expect(0).out)
         self.assertEqual(self.user.status()["state"], "stopped")
