@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kLongestJobName = 40;
 const Where kHosts{0, 0, "-H"};
 
-// At the commas that stand in no bracket.
+// At the commas that stand in no bracket; blanks beside them are nothing.
 std::vector<std::string> SplitAtCommas(std::string_view list) {
   std::vector<std::string> items(1);
   int depth = 0;
@@ -31,6 +31,10 @@ std::vector<std::string> SplitAtCommas(std::string_view list) {
     } else {
       items.back() += c;
     }
+  }
+  for (std::string& item : items) {
+    item.erase(0, item.find_first_not_of(' '));
+    item.erase(item.find_last_not_of(' ') + 1);
   }
   return items;
 }

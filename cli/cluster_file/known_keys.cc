@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/cluster_file/nearest.h"
 
@@ -28,6 +29,27 @@ constexpr Table kTables[] = {
     {"[tensorboard]", kTensorBoardKeys},
 };
 
+constexpr std::string_view kTopTables[] = {"cluster", "task", "roles",   "setup", "data",
+                                           "restart", "ssh",  "control", "check", "tensorboard"};
+
+// What other tools call a key.
+constexpr std::pair<std::string_view, std::string_view> kKeysOfOthers[] = {
+    {"args", "command"},       {"backoffLimit", "restart"},  {"cmd", "command"},
+    {"entrypoint", "command"}, {"env_vars", "env"},          {"environment", "env"},
+    {"envs", "env"},           {"gpus_per_node", "gpus"},    {"machines", "hosts"},
+    {"nodes", "hosts"},        {"num_gpus", "gpus"},         {"num_nodes", "hosts"},
+    {"replicas", "count"},     {"restartPolicy", "restart"}, {"restart_policy", "restart"},
+    {"run", "command"},        {"timeout", "deadline"},      {"volumes", "mounts"},
+    {"working_dir", "cwd"},    {"workingDir", "cwd"},
+};
+
+std::string_view OwnWordFor(std::string_view key) {
+  for (const auto& [word, own] : kKeysOfOthers) {
+    if (word == key) return own;
+  }
+  return key;
+}
+
 bool Holds(std::span<const std::string_view> keys, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
@@ -35,8 +57,12 @@ bool Holds(std::span<const std::string_view> keys, std::string_view key) {
 }  // namespace
 
 std::string HintForUnknownKey(std::string_view key, std::span<const std::string_view> known) {
+  const std::string_view own = OwnWordFor(key);
+  if (Holds(known, own)) return fmt::format("did you mean '{}'?", own);
   std::string hint = DidYouMean(key, known);
   if (!hint.empty()) return hint;
+  key = own;
+  if (Holds(kTopTables, key)) return fmt::format("'{0}' is a table of its own: [{0}]", key);
   // In TOML a table goes on to the next header, so a key at the end of a file is not at its top.
   if (Holds(kTopKeys, key)) {
     return fmt::format("'{}' belongs at the top of the file, before the first [table]", key);

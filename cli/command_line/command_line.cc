@@ -754,7 +754,7 @@ int ExitCodeOf(const std::function<int()>& work) {
 }
 
 // What the same is called by mpirun, docker, kubectl, Slurm and ray.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kWordsOfOthers = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 38> kWordsOfOthers = {
     {{"attach", "logs -f"},
      {"cancel", "down"},
      {"copy", "pull"},
@@ -781,7 +781,17 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kWordsOf
      {"start", "up"},
      {"stop", "down"},
      {"submit", "up -d"},
-     {"tail", "logs -f"}}};
+     {"tail", "logs -f"},
+     {"apply", "up"},
+     {"bkill", "down"},
+     {"bsub", "up -d"},
+     {"qdel", "down"},
+     {"qstat", "list"},
+     {"qsub", "up -d"},
+     {"rsync", "pull"},
+     {"scp", "pull"},
+     {"ssh", "shell"},
+     {"torchrun", "up"}}};
 
 std::string CommandFor(std::string_view word, const std::vector<std::string_view>& known) {
   const auto* other =
@@ -848,7 +858,11 @@ std::string CauseOf(const CLI::App& app, const CLI::ParseError& error) {
   // The value of an unknown option may have been taken for a file.
   const bool excluded = dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr;
   Words unknown = missing || extra || excluded ? app.remaining(true) : Words();
-  if (unknown.empty()) return error.what();
+  const std::string said = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && said.ends_with(" missing")) {
+    return fmt::format("{} needs a value", said.substr(0, said.find(':')));
+  }
+  if (unknown.empty()) return said;
   return fmt::format("unknown: {}{}", fmt::join(unknown, " "), OptionMeant(app, unknown));
 }
 

@@ -70,8 +70,12 @@ Sites SitesOfWords(const ExecArguments& arguments) {
 
 Sites SitesOf(const ExecArguments& arguments) {
   if (arguments.command.empty()) {
+    const std::vector<std::string>& words = arguments.words;
+    const bool is_command =
+        !words.empty() && !IsKnownJob(words[0]) && words[0].find_first_of("@:/.") == words[0].npos;
     throw UsageError(Phase::kUsage, "exec needs a command, after --",
-                     "tfdist exec -H gpu1,gpu2 -- uptime");
+                     is_command ? fmt::format("tfdist exec -- {}", fmt::join(words, " "))
+                                : "tfdist exec -H gpu1,gpu2 -- uptime");
   }
   if (arguments.hosts.empty()) return SitesOfWords(arguments);
   if (arguments.words.empty())

@@ -293,7 +293,9 @@ void Deployment::AddTroubles(std::vector<NameWarning>& warnings) const {
   for (size_t slot = 0; slot < hosts_.size(); ++slot) {
     const auto& troubles = hosts_[slot]->troubles;
     for (size_t at = 0; at < std::min(troubles.size(), kMostTroubles); ++at) {
-      hosts[{troubles[at].why, troubles[at].remedy}].push_back(plan_.hosts[slot].name);
+      std::vector<std::string>& names = hosts[{troubles[at].why, troubles[at].remedy}];
+      const std::string& name = plan_.hosts[slot].name;
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }
   for (const auto& [trouble, names] : hosts) {

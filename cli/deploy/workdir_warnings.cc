@@ -165,11 +165,11 @@ class Look {
     const std::vector<std::string> out = LinksOut(*plan_.workdir, listing_);
     if (out.empty()) return;
     const bool one = out.size() == 1;
-    warnings.push_back(
-        {fmt::format("{} in the workdir {} out of it: {} sent as {}, and what {} to is not sent",
-                     one ? "a link" : "links", one ? "leads" : "lead", SomeOf(out),
-                     one ? "it is" : "they are", one ? "it leads" : "they lead"),
-         "put the data on each host under that path, or copy it into the workdir"});
+    warnings.push_back({fmt::format("{} in the workdir {} out of it: {}; {}, and what {} to is not",
+                                    one ? "a link" : "links", one ? "leads" : "lead", SomeOf(out),
+                                    one ? "it is sent as a link" : "they are sent as links",
+                                    one ? "it leads" : "they lead"),
+                        "put the data on each host under that path, or copy it into the workdir"});
   }
 
   void AtVirtualEnvironments(std::vector<WorkdirWarning>& warnings) const {

@@ -124,6 +124,24 @@ TEST_F(Mistakes, AKeyInTheWrongTableIsToldItsHome) {
       "'workdir' belongs in [task]");
 }
 
+TEST_F(Mistakes, AWordOfAnotherToolIsToldItsOwn) {
+  const auto hint = [&](const std::string& roles) {
+    return Problems(
+               "name = \"n\"\n[cluster]\nhosts = [\"h1\"]\nlayout = \"roles\"\n[task]\n"
+               "command = [\"a\"]\n" +
+               roles)
+        .at(0)
+        .hint;
+  };
+  EXPECT_EQ(hint("environment = {}\n[roles.worker]\ncount = 1"), "did you mean 'env'?");
+  EXPECT_EQ(hint("[roles.worker]\ncount = 1\nentrypoints = \"x\""), "did you mean 'entrypoint'?");
+  EXPECT_EQ(hint("[roles.worker]\ncount = 1\nrestartPolicy = \"x\""),
+            "'restart' is a table of its own: [restart]");
+  EXPECT_EQ(hint("nodes = 3\n[roles.worker]\ncount = 1"), "'hosts' belongs in [cluster]");
+  EXPECT_EQ(hint("[roles.worker]\ncount = 1\n[restart]\nlimit = { limit = 1 }"),
+            "'limit' belongs in [restart] NAME");
+}
+
 TEST_F(Mistakes, InHostsAreExplained) {
   const auto message = [&](const std::string& host) {
     const auto messages = ClusterMessages("hosts = [" + host + "]");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "cli/cluster_file/known_keys.h"
 #include "cli/cluster_file/nearest.h"
 
 namespace tfdist::cli {
@@ -154,7 +155,7 @@ void CheckRoleNames(const ClusterFile& file, const std::vector<Role>& roles, Pro
   const auto check = [&](const std::string& type, const Where& where) {
     if (std::find(known.begin(), known.end(), type) != known.end()) return;
     problems.Add(where, fmt::format("the job has no role {}", Quoted(type)),
-                 DidYouMean(type, meant));
+                 HintForUnknownKey(type, meant));
   };
   for (const auto& [type, ports] : file.ports) check(type, ports.where);
   // In [restart] these stand beside the roles.

@@ -162,6 +162,22 @@ class OverTheUplinkOnce(FilesTest):
         again = self.user.run("up", "--timeline", self.write_job(hosts))
         self.assertIn("files: nothing was sent", again.err)
 
+    def test_hosts_with_one_home_get_and_keep_a_large_workdir_once(self):
+        hosts = self.start_hosts(3, own_network=True, shared_home=True)
+        self.write_data(1)
+        self.user.run("up", self.write_job(hosts)).expect(0)  # the agent is there
+        self.write_data(20)
+        before = self.sent_bytes(hosts)
+        up = self.user.run("up", self.write_job(hosts)).expect(0)
+        self.assertLess(self.sent_bytes(hosts) - before, 1.3 * 20 * MB)
+        self.assertEqual(up.out.count("20000000 data"), 3, up)
+        folder = hosts[0].home / ".cache/tfdist"
+        large = [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size >= 20 * MB]
+        self.assertEqual([path.parent.name for path in large], ["files"])  # no task has written into its copy
+        clean = self.user.run("clean", "--yes", self.write_job(hosts)).expect(0)
+        self.assertNotIn("kept", clean.out)
+        self.assertFalse(folder.exists())
+
     def test_one_changed_small_file_does_not_send_all_of_them_again(self):
         hosts = self.start_hosts(2, own_network=True)
         work = self.user.folder / "work"

@@ -119,6 +119,9 @@ command = ["ls", "{{data:{name}}}"]
         self.assertIn("nothing is left on 1 host\n", self.user.run("down").expect(0).err)
         self.assertEqual(json.loads(self.user.run("list", "--json").out)[0]["host_count"], 1)
         self.assertEqual(json.loads(self.user.run("down", "--json").out)["confirmed"], ["localhost"])
+        writes = ("up", "--no-workdir", "-H", "localhost:3", "--name", "writes", "--", "touch", "file")
+        self.user.run(*writes).expect(0)
+        self.assertRegex(self.user.run(*writes).expect(0).err, r"(?m)^tfdist: warning: localhost: job writes-\S+ has left files ")
 
     def test_a_tf_config_of_the_user_is_warned_of(self):
         path = self.user.write("cluster.toml", clusters.local("job", ["true"]))
@@ -135,8 +138,15 @@ command = ["ls", "{{data:{name}}}"]
 
     def test_words_of_other_tools_are_no_mistyped_ones(self):
         for word, meant in {"halt": "down", "tail": "logs -f", "copy": "pull", "srun": "up", "sbatch": "up -d",
-                            "squeue": "list", "scancel": "down", "remove": "down --purge"}.items():
+                            "squeue": "list", "scancel": "down", "remove": "down --purge", "apply": "up", "ssh": "shell", "scp": "pull",
+                            "qsub": "up -d", "torchrun": "up"}.items():
             self.assertIn(f"there is no command '{word}'; did you mean '{meant}'?", self.user.run(word).expect(2).err)
+
+    def test_a_slip_of_the_command_line_has_its_own_remedy(self):
+        self.assertIn("exec needs a command, after --\n  try: tfdist exec -- nvidia-smi\n", self.user.run("exec", "nvidia-smi").expect(2).err)
+        self.assertIn("  try: tfdist exec -H gpu1,gpu2 -- uptime\n", self.user.run("exec", "@gpu1").expect(2).err)
+        self.assertIn("tfdist: --tail needs a value\n", self.user.run("logs", "-n").expect(2).err)
+        self.assertIn("worker:1", self.user.run("render", "-H", "gpu1, gpu2", "--no-workdir", "--", "true").expect(0).out)
 
     def test_what_is_wrong_on_the_command_line_is_named(self):
         refused = self.user.run("clean", "-H", "localhost", "--set", "ssh.remote_dir=/x", "--dry-run").expect(2).err

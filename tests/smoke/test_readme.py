@@ -134,6 +134,60 @@ config = "{hosts.ssh_config}"
                 if command == "up" and "-d" not in words:
                     self.assertEqual(sorted(re.findall(r"(?m)^worker:\d \| (.*)$", result.out)), ["0", "1"], result)
 
+    # In an order in which each has what it needs: the command, what it prints, and what is answered on a terminal where it asks.
+    IN_SENTENCES = (
+        ("up --hostfile nodes.txt -- python3 train.py", "worker:1 | 1", ""),
+        ("logs -H gpu1,gpu2 train", "worker:1 | 1", ""),
+        ("up -H gpu1:4,gpu2:4 -- python3 train.py", "worker:7 | 7", ""),
+        ("pull", "worker-7: 1 file", ""),
+        ("init gpu1 gpu2 --name JOB -o cluster.toml", "wrote cluster.toml", ""),
+        ("status cluster.toml", "succeeded", ""),
+        ("render", "worker:1", ""),
+        ("check", "2 hosts: nothing found", ""),
+        ("up", "succeeded", ""),
+        ("up -d", "started", ""),
+        ("logs -f", "worker:1 | 1", ""),
+        ("shell worker:0", "/work", "pwd; exit\n"),
+        ("why", "running", ""),
+        ("list", "train-", ""),
+        ("up --replace", "nothing is left", ""),
+        ("down", "nothing is left", ""),
+        ("down --purge", "removed", "y\n"),
+        ("clean --purge", "removed", "y\n"),
+    )
+
+    def test_the_commands_inside_sentences_run(self):
+        text = re.sub(r"(?ms)^```.*?^```$", "", README)
+        shown = {" ".join(command.split()) for command in re.findall(r"`tfdist ([^`]+)`", text)}
+        self.assertEqual(shown, {command for command, _, _ in self.IN_SENTENCES})
+        hosts = self.start_hosts(2)
+        work = self.user.folder / "work"
+        self.user.env["NO_COLOR"] = "1"
+        program = "import os, time\nprint(os.environ['RANK'], flush=True)\nopen('model', 'w').close()\n"
+        self.user.write("work/train.py", program)
+        self.user.write("work/nodes.txt", "h1 slots=1\nh2 slots=1\n")
+        for command, printed, answer in self.IN_SENTENCES:
+            if command in ("up -d", "up --replace"):  # a job that is looked at runs on
+                self.user.write("work/train.py", program + f"# {command}\ntime.sleep(1000)\n")
+            words = shlex.split(command.replace("gpu", "h").replace("JOB", "train"))
+            if words[0] == "init" or "-H" in words or "--hostfile" in words:
+                words[1:1] = ["-F", str(hosts.ssh_config)]
+            with self.subTest(command):
+                self.assertIn(printed, self.on_terminal(work, words, answer, command in ("logs -f", "up --replace")))
+
+    def on_terminal(self, folder, words, answer, goes_on):
+        """What it prints; of one that goes on, until Ctrl-C."""
+        terminal = self.user.start_on_terminal(*words, cwd=folder)
+        if answer:
+            terminal.wait_for_text("$ " if words[0] == "shell" else "[y/N]")
+            terminal.type(answer)
+        if goes_on:
+            terminal.wait_for_text("worker:1 | 1")
+            terminal.ctrl_c()
+        code = terminal.wait(60)
+        self.assertIn(code, (0, 130) if goes_on else (0,), terminal.text)
+        return terminal.text
+
     def test_it_is_read_on_a_screen_of_100_columns(self):
         """Tables are for a browser, commands for a terminal that breaks them."""
         is_block = False

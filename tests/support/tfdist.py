@@ -120,11 +120,11 @@ class Tfdist:
 
         wait_for(said, f"{text} in the output", seconds)
 
-    def start_on_terminal(self, *args):
+    def start_on_terminal(self, *args, cwd=None):
         """On a pseudo-terminal of its own, as its session's leader: Ctrl-C is a byte written to it."""
         pid, terminal = pty.fork()
         if pid == 0:
-            os.chdir(self.folder)
+            os.chdir(cwd or self.folder)
             os.execve(str(BIN / self.program), [str(BIN / self.program), *args], self.env)
         return Terminal(pid, terminal)
 
@@ -206,8 +206,11 @@ class Terminal:
     def wait_for_text(self, text, seconds=60):
         wait_for(lambda: text in self.read(), lambda: f"{text!r} on the terminal; so far:\n{self.text}", seconds)
 
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
     def ctrl_c(self):
-        os.write(self.fd, b"\x03")
+        self.type("\x03")
 
     def wait(self, seconds=60):
         """The exit code."""
