@@ -87,12 +87,15 @@ class Job:
         try:
             if self._may_run() and not self._has_ended(run(self._status_words(), True)):
                 self.down()
-        except KeyboardInterrupt:
-            self._say("killing all tasks")
-            self.down(force=True)
-            raise
         except Error as failure:
             self._not_ended(failure, error)
+        except KeyboardInterrupt as again:
+            self._say("killing all tasks")
+            try:
+                self.down(force=True)
+            except Error as failure:
+                self._not_ended(failure, again)
+            raise
 
     async def __aenter__(self) -> Job:
         return self
@@ -102,12 +105,15 @@ class Job:
         try:
             if self._may_run() and not self._has_ended(await run_async(self._status_words(), True)):
                 await self.down_async()
-        except asyncio.CancelledError:
-            self._say("killing all tasks")
-            await self.down_async(force=True)
-            raise
         except Error as failure:
             self._not_ended(failure, error)
+        except asyncio.CancelledError as again:
+            self._say("killing all tasks")
+            try:
+                await self.down_async(force=True)
+            except Error as failure:
+                self._not_ended(failure, again)
+            raise
 
     def _may_run(self) -> bool:
         return self.was_started_here and not self._is_over
@@ -276,18 +282,12 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _toml(value: object) -> str:
-    """As --set reads it: a TOML value, else a text as it stands. JSON's lists, texts and numbers are TOML's."""
-    if isinstance(value, str):
-        return value
+    """A value for --set. JSON's texts, numbers and lists are TOML's, but for surrogate pairs, which JSON writes unless told not to."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml_inside(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_toml(str(key))} = {_toml(each)}" for key, each in value.items()) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_toml_inside, value)) + "]"
-    return json.dumps(value)
-
-
-def _toml_inside(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else _toml(value)
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _line(text: str) -> types.LogLine:

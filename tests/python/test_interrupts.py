@@ -9,6 +9,7 @@ import sys
 import time
 import unittest
 
+from tests.hosts.hosts import Hosts, check_possible
 from tests.support import clusters, processes
 from tests.support.python import environment, run_python, start_python_on_terminal
 from tests.support.tfdist import Tfdist
@@ -158,6 +159,39 @@ assert tfdist.Job(row["job"]).down()["unconfirmed"] == []
         self.user.wait_until_tasks_run()
         self.user.run("down").expect(0)
         self.assert_nothing_left()
+
+
+class LostHost(Case):
+    """The job's only host is lost inside the block, which cannot end the job then."""
+
+    def leave_block(self, last_line):
+        """Its output, once the block has ended with `last_line`."""
+        check_possible()
+        hosts = Hosts(1)
+        hosts.start()
+        self.addCleanup(hosts.stop)
+        script = f"""
+with tfdist.up(hosts=["h1"], command=["sleep", "1000"], workdir=False, ssh_config={str(hosts.ssh_config)!r}, quiet=True):
+    print("runs", flush=True)
+    sys.stdin.readline()
+    {last_line}
+"""
+        process = subprocess.Popen([sys.executable, "-c", START + script], env=environment(self.user), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(process.stdout.readline(), "runs\n")
+        hosts.stop()
+        _, err = process.communicate("\n", timeout=120)
+        self.assertEqual(process.returncode, 1, err)
+        return err
+
+    def test_the_end_of_the_block_raises(self):
+        err = self.leave_block("pass")
+        self.assertRegex(err, r"tfdist\.errors\.Incomplete: .*\n  unreachable: h1\n")
+
+    def test_the_programs_own_exception_is_the_one_to_be_seen(self):
+        err = self.leave_block("raise ValueError('of the program')")
+        self.assertRegex(err, r"tfdist: job \S+: may still run: tfdist: ")
+        self.assertEqual(err.strip().splitlines()[-1], "ValueError: of the program", err)
 
 
 class Asyncio(Case):

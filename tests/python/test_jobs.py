@@ -65,11 +65,11 @@ assert {line["stream"] for line in job.logs()} == {"stdout"}
     def test_set_takes_values_of_python(self):
         self.run_well("""
 from tfdist.job import _toml
-assert _toml("1m") == "1m" and _toml(True) == "true" and _toml(["a", 2]) == '["a", 2]' and _toml({"a": "b"}) == '{"a" = "b"}'
+assert _toml(["a", 2, True]) == '["a", 2, true]' and _toml({"a": {"b c": "5"}}) == '{"a" = {"b c" = "5"}}'
 job = tfdist.up(hosts=["localhost:2"], command=["sh", "-c", "echo $A"], workdir=False,
-    set={"cluster.ports": "auto", "task.env": {"A": "grün"}, "task.gpus": 0})
+    set={"cluster.ports": "auto", "task.env": {"A": "grün 😀"}, "task.gpus": 0, "task.grace": "1m"})
 job.wait()
-assert [line["line"] for line in job.logs()] == ["grün"] * 2
+assert [line["line"] for line in job.logs()] == ["grün 😀"] * 2
 """)
 
     def test_who_stops_reading_leaves_no_process(self):
