@@ -2,13 +2,12 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import unittest
 
 from tests.support import clusters
-from tests.support.python import FOLDER, environment, run_python
+from tests.support.python import FOLDER, checker, environment, run_python
 from tests.support.tfdist import ROOT, Tfdist
 
 # On this machine, without a folder.
@@ -210,10 +209,8 @@ class Files(unittest.TestCase):
         self.assertEqual(set(re.findall(r"`([a-z -]+)`", page)), set(printed))
 
     def test_types_are_right(self):
-        if not shutil.which("mypy"):
-            self.skipTest("mypy is not installed")
         with Tfdist("mypy") as user:
-            done = subprocess.run(["mypy", "--strict", "--cache-dir", user.folder / "cache", "-p", "tfdist"], cwd=FOLDER,
+            done = subprocess.run([checker("mypy"), "--strict", "--cache-dir", user.folder / "cache", "-p", "tfdist"], cwd=FOLDER,
                                   env=environment(user), capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stdout)
 

@@ -1,6 +1,7 @@
 """Virtual environments with what configs/ trains with, made once below build/ from PyPI. Tests and benches that need one
 ask for it; by hand: python3 -m tests.support.environments tensorflow ray"""
 
+import fcntl
 import os
 import pathlib
 import platform
@@ -39,12 +40,17 @@ class Environment:
     def provide(self, python=PYTHON):
         """(the environment's Python, the requirements it has), made with `python` unless it is there."""
         wanted = self._requirements(version_of(python), platform.machine())
+        self.folder.parent.mkdir(exist_ok=True)
+        with open(f"{self.folder}.lock", "wb") as lock:  # of tests that run side by side
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return self._provide(python, wanted)
+
+    def _provide(self, python, wanted):
         inner, text = self.folder / "bin/python", " ".join(wanted)
         if self.installed() == text:
             return inner, text
         print(f"making {self.folder.relative_to(ROOT)} with {text}: {self._cost}", flush=True)
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.parent.mkdir(exist_ok=True)
         log = pathlib.Path(f"{self.folder}.log")
         log.write_bytes(b"")
         run([python, "-m", "venv", self.folder], log, f"{python} makes no virtual environment",
@@ -80,7 +86,8 @@ RAY = Environment("ray", lambda *_: ["ray==2.60.0", "numpy"], "a minute, 300 MB"
 ASYNCSSH = Environment("asyncssh", lambda *_: ["asyncssh==2.24.0"], "a minute, 30 MB")  # an sshd of another kind
 # Its schemas of objects, of many versions.
 KUBERNETES = Environment("kubernetes", lambda *_: ["kubernetes-validate==1.37.0"], "some seconds, 70 MB")
-BY_NAME = {environment.folder.name: environment for environment in (TENSORFLOW, NEWEST_TENSORFLOW, PYTORCH, RAY, ASYNCSSH, KUBERNETES)}
+PYTHON_CHECKS = Environment("python-checks", lambda *_: ["mypy==2.4.1", "auditwheel==6.8.2"], "a minute, 100 MB")  # of python/
+BY_NAME = {environment.folder.name: environment for environment in (TENSORFLOW, NEWEST_TENSORFLOW, PYTORCH, RAY, ASYNCSSH, KUBERNETES, PYTHON_CHECKS)}
 
 
 def tensorflow():

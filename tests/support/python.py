@@ -4,11 +4,22 @@ import os
 import pty
 import subprocess
 import sys
+import unittest
 
+from tests.support.environments import PYTHON_CHECKS, NoEnvironment
 from tests.support.tfdist import BIN, ROOT, Result, Terminal
 from tests.support.waiting import PATIENCE
 
 FOLDER = ROOT / "python"
+
+
+def checker(name):
+    """mypy or auditwheel, from PyPI."""
+    try:
+        python, _ = PYTHON_CHECKS.provide()
+    except NoEnvironment as error:
+        raise unittest.SkipTest(str(error)) from error
+    return python.with_name(name)
 
 
 def environment(user):
