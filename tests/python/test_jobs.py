@@ -6,6 +6,7 @@ import subprocess
 import sys
 import unittest
 
+from tests.hosts.hosts import Hosts, check_possible
 from tests.support import clusters
 from tests.support.python import FOLDER, checker, environment, run_python
 from tests.support.tfdist import ROOT, Tfdist
@@ -193,6 +194,28 @@ up("env", "sh", "-c", "echo $KEY", env=["KEY"]).wait()
 assert "KEY" in seen and not [word for word in seen if "secret" in word], seen
 assert [line["line"] for line in tfdist.Job("env").logs()] == ["secret"]
 """)
+
+
+    def test_a_job_of_another_machine(self):
+        """Of another home folder, in which nothing of that job is recorded."""
+        check_possible()
+        with Hosts(1) as hosts, Tfdist("elsewhere") as other:
+            started = self.run_well(f"""
+job = tfdist.up(hosts=["h1"], command=["sh", "-c", "echo there; sleep 1000"], workdir=False, name="far", ssh_config={str(hosts.ssh_config)!r})
+print(job.id)
+""").out.strip()
+            run_python(other, START + f"""
+try:
+    tfdist.Job("far")
+except tfdist.NoSuchJob:
+    pass
+job = tfdist.Job("far", hosts=["h1"], ssh_config={str(hosts.ssh_config)!r})
+assert (job.id, job.was_started_here) == ({started!r}, False)
+for line in job.logs(follow=True):
+    assert line["line"] == "there"
+    break
+assert job.down()["confirmed"] == ["h1"]
+""").expect(0)
 
 
 class Files(unittest.TestCase):
