@@ -7,10 +7,10 @@ import pathlib
 import re
 import struct
 import termios
-import unicodedata
 import unittest
 
 from tests.support import clusters
+from tests.support.shown import columns_of
 from tests.support.tfdist import BIN, ROOT, Tfdist
 
 # Title (OSC 0), clipboard (OSC 52), clear screen (CSI 2 J), a question to the terminal (C1 CSI 6 n), text in
@@ -110,10 +110,6 @@ class HostileText(unittest.TestCase):
                 text = self.on_terminal(*command)
                 self.assert_harmless(text)
                 self.assertIn("^[]0;owned^G", text)
-
-
-def columns_of(text):
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 class Progress(unittest.TestCase):

@@ -15,6 +15,7 @@ import unittest
 
 from tests.smoke.test_local import shell
 from tests.support import clusters
+from tests.support.shown import columns_of
 from tests.support.tfdist import BIN, Tfdist
 from tests.support.waiting import wait_for
 
@@ -320,12 +321,15 @@ gpus = 0
         return text.decode().replace("\r\n", "\n")
 
     def test_tables_fit_the_terminal(self):
-        file = self.write(shell("echo " + "long" * 50))
+        file = self.write(shell("echo " + "long训练" * 50))
         self.assertEqual(self.user.run("up", file, "--name", "a-name-of-some-length").code, 0)
-        for columns in (40, 80):
-            for words in (["list"], ["status"], ["render", file], ["describe"]):
-                table = re.search(r"(?ms)^(JOB|TASK)\b.*", self.on_terminal(columns, *words))[0]
-                self.assertEqual([line for line in table.splitlines() if len(line) > columns and line != self.user.job_id()], [], words)
+        self.assertEqual(self.user.run("up", "-H", "localhost", "--no-workdir", "--label", "note=模型", "--", "echo", "训练" * 100).code, 0)
+        for columns in (40, 41, 80, 120, 300):
+            for words in (["list"], ["status"], ["render", file], ["describe"], ["top", "-n", "1"], ["check", file], ["describe", "a-name-of-some-length"]):
+                shown = self.on_terminal(columns, *words)
+                table = re.search(r"(?ms)^(?:JOB|TASK|HOST)\b.*?(?=^1 host: |\Z)", shown)[0]
+                with self.subTest(columns=columns, words=words):  # a job's id is never cut
+                    self.assertEqual([line for line in table.splitlines() if columns_of(line) > columns and " " in line], [])
         for columns in (20, 80):
             self.assertRegex(self.on_terminal(columns, "list"), rf"(?m)^{self.user.job_id()}\b")
 

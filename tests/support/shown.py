@@ -5,6 +5,7 @@ stands for any number of lines.
 """
 
 import re
+import unicodedata
 
 MASKS = [
     (re.compile(r"(http://127\.0\.0\.1:)\d+"), r"\1PORT"),
@@ -71,3 +72,8 @@ def difference(printed, shown, in_order=True):
     order = list if in_order else sorted
     shown, printed = order(map(masked, shown)), order(map(masked, printed))
     return "" if is_shown(printed, shown) else "\n".join(["the page shows", *shown, "--- printed was", *printed])
+
+
+def columns_of(text):
+    """Of a terminal: characters of East Asia take two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
