@@ -858,7 +858,7 @@ std::string CauseOf(const CLI::App& app, const CLI::ParseError& error) {
   // The value of an unknown option may have been taken for a file.
   const bool excluded = dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr;
   Words unknown = missing || extra || excluded ? app.remaining(true) : Words();
-  const std::string said = error.what();
+  std::string said = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && said.ends_with(" missing")) {
     return fmt::format("{} needs a value", said.substr(0, said.find(':')));
   }

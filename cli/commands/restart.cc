@@ -24,6 +24,7 @@
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/container_clients.h"
+#include "cli/render/quote.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/plan_difference.h"
 #include "cli/show/print_json.h"
@@ -89,8 +90,9 @@ void FailIfItHasEnded(const JobRecord& record) {
   throw NoSuchJob(
       Phase::kUsage,
       fmt::format("job {} has ended ({}): nothing of it runs", record.id, NameOf(state.result)),
-      fmt::format("tfdist up {} starts a new one",
-                  record.file.empty() ? "FILE" : record.file.string()));
+      record.file.empty()
+          ? "the same `tfdist up -H ...` starts a new one"
+          : fmt::format("tfdist up {} starts a new one", ShellWord(record.file.string())));
 }
 
 void CheckThatItRuns(const JobRecord& record, const Attached& attached) {

@@ -232,7 +232,7 @@ void SayWhere(const BoardPlace& place, const BoardStage& stage, const std::strin
 
 // Its host does not answer; others may.
 Error WithAnotherTask(const BoardPlace& place, const Error& error) {
-  const Error why = place.is_on_first() ? WhyFirstIsSilent(place.job, error) : error;
+  Error why = place.is_on_first() ? WhyFirstIsSilent(place.job, error) : error;
   for (const JobRecord::Task& task : place.job.tasks) {
     const std::string& host = place.job.hosts[static_cast<size_t>(task.slot)].name;
     if (host == place.site().host.name) continue;

@@ -861,7 +861,7 @@ class Launch {
     const EndAtInterrupt ends([&running] {
       return fmt::format("job {} may be ending, and nothing was started in its place", running.id);
     });
-    const EndReport report = EndJob(running, false, kReplaces);
+    EndReport report = EndJob(running, false, kReplaces);
     PrintEndReport(running, report);
     return report;
   }

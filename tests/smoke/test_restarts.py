@@ -95,7 +95,9 @@ class Restarts(unittest.TestCase):
         self.assert_nothing_left()
         over = self.user.run("restart", "job")
         self.assertEqual(over.code, 4, over)
-        self.assertRegex(over.err, r"job job-\S+ has ended \(succeeded\): nothing of it runs")
+        self.assertRegex(over.err, rf"job job-\S+ has ended \(succeeded\): nothing of it runs\n  try: tfdist up {re.escape(str(file))} starts a new one\n")
+        self.user.run("up", "-H", "localhost", "--no-workdir", "--", "true").expect(0)
+        self.assertIn("  try: the same `tfdist up -H ...` starts a new one\n", self.user.run("restart", "true").expect(4).err)
 
     def test_a_task_that_fails_again_and_again_ends_the_job_with_its_cause(self):
         text = clusters.local("job", ["sh", "-c", "case $TFDIST_TASK in ps*) exec sleep infinity;; esac; echo hello; exit 3"], slots=1) + """
@@ -138,8 +140,9 @@ gpus = 0
                     self.assertEqual(len(re.findall(rf"(?m)^{task} +\| Module", up.out)), 1)
 
     def test_a_command_that_a_shell_does_not_find_fails_the_job_once(self):
-        self.fails_at_once("exec no-such-program", 127, "mirrored")
-        self.fails_at_once("exec /dev/null", 126, "mirrored")
+        # By a variable: `up` would find a plain word itself, before anything starts.
+        self.fails_at_once("program=no-such-program; exec $program", 127, "mirrored")
+        self.fails_at_once("program=/dev/null; exec $program", 126, "mirrored")
 
     def test_a_restart_that_the_deadline_would_end_does_not_begin(self):
         script = "trap 'exit 9' TERM; case $TFDIST_TASK in worker*) exit 1;; esac; sleep 1000 & wait"
