@@ -83,8 +83,9 @@ const CLI::Validator kLocalPath(
     "");
 
 constexpr const char* kTransportHelp =
-    "ssh: tfdist itself, by libssh2; openssh: your own ssh program; auto (default): your own for "
-    "the hosts that need it";
+    "openssh: your own ssh program; auto (default), or ssh: tfdist itself, by libssh2, and your "
+    "own "
+    "for the hosts that need it";
 
 CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
   return sub.add_option("--transport", transport, kTransportHelp)

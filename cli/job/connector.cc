@@ -43,7 +43,6 @@ Notes& AllNotes() {
 }
 
 ssh::Program ProgramOf(const std::string& transport) {
-  if (transport == "ssh") return ssh::Program::kLibrary;
   return transport == "openssh" ? ssh::Program::kOpenssh : ssh::Program::kAuto;
 }
 
@@ -90,7 +89,7 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   target.on_step = std::move(on_step);
   target.is_off = std::move(is_off);
   target.waits_in_silence = silence == Silence::kMayBeAFirewall;
-  return ssh::MakeSshTransport(host.name, std::move(target));
+  return std::make_unique<ssh::SshTransport>(host.name, std::move(target));
 }
 
 std::string HostNameOf(const HostPlan& host, const SshOptions& ssh) {
@@ -104,7 +103,7 @@ void SetConnectionNotes(std::function<void(const std::string& host, const std::s
 void EndConnections() { ssh::EndMasters(); }
 
 Tunnels::Tunnels(const HostPlan& host, const SshOptions& ssh)
-    : transport_(ssh::MakeSshTransport(host.name, TargetOf(host, ssh))) {}
+    : transport_(std::make_unique<ssh::SshTransport>(host.name, TargetOf(host, ssh))) {}
 
 Tunnels::~Tunnels() = default;
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -11,7 +10,6 @@
 #include "cli/channel/child_channel.h"
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/logins.h"
-#include "cli/ssh/libssh2/channel.h"
 #include "cli/ssh/libssh2/library_failure.h"
 #include "cli/ssh/libssh2/session.h"
 #include "cli/ssh/openssh/openssh_masters.h"
@@ -19,37 +17,6 @@
 
 namespace tfdist::ssh {
 namespace {
-
-class LibraryTransport : public SshTransport {
- public:
-  LibraryTransport(std::string host, Target target)
-      : SshTransport(std::move(host), target.on_note), target_(std::move(target)) {}
-
- private:
-  std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) override {
-    try {
-      return Connected(deadline).OpenShell(deadline);
-    } catch (const SessionRefused&) {
-      if (!session_->HasHadChannels()) throw;
-    }
-    session_.reset();  // its channels keep their connection
-    return Connected(deadline).OpenShell(deadline);
-  }
-  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint& deadline) override {
-    Session& session = Connected(deadline);
-    return session.OpenTunnel(port, deadline);
-  }
-
-  // Moves `deadline` as Session::Open.
-  Session& Connected(TimePoint& deadline) {
-    if (session_ && session_->broken()) session_.reset();
-    if (!session_) session_ = Session::Open(target_, deadline);
-    return *session_;
-  }
-
-  Target target_;
-  std::optional<Session> session_;
-};
 
 // ssh -W. Whether somebody listens there shows when it ends.
 class TunnelChannel : public cli::ByteChannel {
@@ -82,27 +49,6 @@ class TunnelChannel : public cli::ByteChannel {
   bool works_ = false;
 };
 
-class ProgramTransport : public SshTransport {
- public:
-  ProgramTransport(std::string host, Target target)
-      : SshTransport(std::move(host), target.on_note), target_(std::move(target)) {}
-
- private:
-  std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) override {
-    return OpenSessionChannel(target_, deadline);
-  }
-  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint& deadline) override {
-    const MasterPlace place = TakeMasterPlace(target_, deadline);
-    return std::make_unique<TunnelChannel>(
-        cli::OpenChildChannel(
-            ThroughMaster(place.socket, target_, {"-W", fmt::format("127.0.0.1:{}", port)}, ""),
-            place.held),
-        host(), port);
-  }
-
-  Target target_;
-};
-
 // What this process has found out: the hosts for which libssh2 has failed and ssh has not.
 class OwnSshHosts {
  public:
@@ -120,68 +66,48 @@ class OwnSshHosts {
   std::set<std::string> hosts_ GUARDED_BY(mutex_);
 };
 
-// By libssh2, or by the user's ssh where libssh2 cannot.
-class AutoTransport : public SshTransport {
- public:
-  AutoTransport(std::string host, Target target)
-      : SshTransport(std::move(host), target.on_note), target_(std::move(target)) {
-    if (target_.shared || ByOwnSsh().Has(SshTransport::host())) {
-      TakeProgram();
-    } else {
-      way_ = std::make_unique<LibraryTransport>(SshTransport::host(), target_);
-    }
-  }
-
- private:
-  std::unique_ptr<cli::ByteChannel> Shell(TimePoint& deadline) override {
-    return Open(deadline, [&] { return way_->OpenShell(deadline); });
-  }
-  std::unique_ptr<cli::ByteChannel> Tunnel(int port, TimePoint& deadline) override {
-    return Open(deadline, [&] { return way_->OpenTunnel(port, deadline); });
-  }
-
-  // `open` goes by `deadline`, which what libssh2 spends in vain does not count against.
-  template <typename OpenChannel>
-  std::unique_ptr<cli::ByteChannel> Open(TimePoint& deadline, OpenChannel open) {
-    const TimePoint begin = SystemClock().Now();
-    const TimePoint first_deadline = deadline;
-    std::string why;
-    try {
-      return open();
-    } catch (const LibraryFailure& failure) {
-      why = failure.cause();
-    } catch (const LibraryBreak& failure) {
-      if (SystemClock().Now() >= deadline) throw;  // a host that is silent
-      why = failure.cause();
-    }
-    TakeProgram();
-    deadline = first_deadline + (SystemClock().Now() - begin);
-    auto channel = open();
-    ByOwnSsh().Add(host());
-    if (target_.on_note) target_.on_note("by your own ssh: " + why);
-    return channel;
-  }
-
-  void TakeProgram() {
-    target_.program = Program::kOpenssh;
-    way_ = std::make_unique<ProgramTransport>(host(), target_);
-  }
-
-  static OwnSshHosts& ByOwnSsh() {
-    static OwnSshHosts hosts;
-    return hosts;
-  }
-
-  Target target_;
-  std::unique_ptr<SshTransport> way_;
-};
+OwnSshHosts& ByOwnSsh() {
+  static OwnSshHosts hosts;
+  return hosts;
+}
 
 }  // namespace
 
-template <typename Open>
-std::unique_ptr<cli::ByteChannel> SshTransport::WithHost(Open open) {
+SshTransport::SshTransport(std::string host, Target target)
+    : host_(std::move(host)), target_(std::move(target)) {
+  if (target_.shared || ByOwnSsh().Has(host_)) target_.program = Program::kOpenssh;
+}
+
+SshTransport::~SshTransport() = default;
+
+Session& SshTransport::Connected(TimePoint& deadline) {
+  if (session_ && session_->broken()) session_.reset();
+  if (!session_) session_ = std::make_unique<Session>(Session::Open(target_, deadline));
+  return *session_;
+}
+
+template <typename ByLibrary, typename ByProgram>
+std::unique_ptr<cli::ByteChannel> SshTransport::Open(ByLibrary by_library, ByProgram by_program,
+                                                     TimePoint& deadline) {
+  const TimePoint begin = SystemClock().Now();
+  const TimePoint first_deadline = deadline;
+  std::string why;
   try {
-    return open();
+    if (target_.program == Program::kAuto) {
+      try {
+        return by_library();
+      } catch (const LibraryFailure& failure) {
+        why = failure.cause();
+      }
+      // What libssh2 spends in vain does not count.
+      deadline = first_deadline + (SystemClock().Now() - begin);
+      target_.program = Program::kOpenssh;
+    }
+    auto channel = by_program();
+    if (why.empty()) return channel;
+    ByOwnSsh().Add(host_);
+    if (target_.on_note) target_.on_note("by your own ssh: " + why);
+    return channel;
   } catch (Error& error) {
     error = error.WithHost(host_);
     throw;
@@ -189,25 +115,22 @@ std::unique_ptr<cli::ByteChannel> SshTransport::WithHost(Open open) {
 }
 
 std::unique_ptr<cli::ByteChannel> SshTransport::OpenShell(TimePoint& deadline) {
-  auto channel = WithHost([&] { return Shell(deadline); });
-  channel->SetOnNote(on_note_);
+  auto channel = Open([&] { return Connected(deadline).OpenShell(deadline); },
+                      [&] { return OpenSessionChannel(target_, deadline); }, deadline);
+  channel->SetOnNote(target_.on_note);
   return channel;
 }
 
 std::unique_ptr<cli::ByteChannel> SshTransport::OpenTunnel(int port, TimePoint& deadline) {
-  return WithHost([&] { return Tunnel(port, deadline); });
-}
-
-std::unique_ptr<SshTransport> MakeSshTransport(std::string host, Target target) {
-  switch (target.program) {
-    case Program::kAuto:
-      return std::make_unique<AutoTransport>(std::move(host), std::move(target));
-    case Program::kLibrary:
-      return std::make_unique<LibraryTransport>(std::move(host), std::move(target));
-    case Program::kOpenssh:
-      return std::make_unique<ProgramTransport>(std::move(host), std::move(target));
-  }
-  throw Bug("no such program for SSH");
+  const auto by_program = [&]() -> std::unique_ptr<cli::ByteChannel> {
+    const MasterPlace place = TakeMasterPlace(target_, deadline);
+    return std::make_unique<TunnelChannel>(
+        cli::OpenChildChannel(
+            ThroughMaster(place.socket, target_, {"-W", fmt::format("127.0.0.1:{}", port)}, ""),
+            place.held),
+        host_, port);
+  };
+  return Open([&] { return Connected(deadline).OpenTunnel(port, deadline); }, by_program, deadline);
 }
 
 std::string HostNameOf(const Target& target) {

@@ -6,7 +6,6 @@ The job: every host prints a line and exits. Beside it:
     floor     one thread of libssh2: connect, key exchange, key, `echo` on all hosts (cli/ssh/bench/login_floor.cc)
     pdsh      as it is shipped (`apt-get install pdsh`), all hosts at a time; with --pdsh
     ssh       `ssh HOST echo`, all hosts at a time
-    by libssh2 only  `tfdist exec` with transport = "ssh": what the default, "auto", costs where libssh2 connects
 Wall time; CPU of the client and its children; CPU of the hosts, from the login until the last process there has gone; the
 client's largest memory. Medians, with the smallest and largest wall time. The hosts are named by their addresses, which ssh's
 configuration cannot tell apart; `--config each` gives each a block of its own there.
@@ -153,10 +152,9 @@ def main():
         for host in hosts if is_one else ():
             text = text.replace(f'ssh = "{host.name}"', f'ssh = "{host.address}"')
         file = user.write("cluster.toml", text)
-        library = user.write("library.toml", text.replace("[ssh]\n", '[ssh]\ntransport = "ssh"\n'))
         tfdist = str(BIN / "tfdist")
         floor_argv = [str(BIN / "login_floor"), "trainer", str(PORT), str(hosts.key), "echo ready", *(h.address for h in hosts)]
-        rows = {name: [] for name in ("floor", "pdsh", "ssh", "tfdist up, agent sent", "tfdist up, agent there", "tfdist exec", "by libssh2 only")}
+        rows = {name: [] for name in ("floor", "pdsh", "ssh", "tfdist up, agent sent", "tfdist up, agent there", "tfdist exec")}
 
         def sample(name, argv, check, env=None):
             rows[name].append(measured(hosts, argv, check, env))
@@ -171,8 +169,7 @@ def main():
                 shutil.rmtree(host.home / ".cache", ignore_errors=True)
             sample("tfdist up, agent sent", [tfdist, "up", str(file)], prints("| ready", count), user.env)
             sample("tfdist up, agent there", [tfdist, "up", str(file)], prints("| ready", count), user.env)
-            for name, of in (("tfdist exec", file), ("by libssh2 only", library)):
-                sample(name, [tfdist, "exec", str(of), "--", "echo", "ready"], prints("| ready", count), user.env)
+            sample("tfdist exec", [tfdist, "exec", str(file), "--", "echo", "ready"], prints("| ready", count), user.env)
     print(f"{count} hosts, {arguments.repetitions} repetitions, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {tfdist}")
     table(rows.items(), count)
 

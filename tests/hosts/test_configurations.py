@@ -63,9 +63,9 @@ KEYWORDS = [
     case("ForkAfterAuthentication yes"),
     case("Host h1", "ProxyJump h2", "Host *"),
     case("Host h1", "ProxyJump trainer@h2:2200", "Host *"),
-    case("Host h1", "ProxyCommand ssh -F {}/ssh_config -W [%h]:%p h2", "Host *"),
-    case("Host h1", "ProxyCommand python3 {}/relay.py %h %p", "Host *"),
-    case("Host h1", "ProxyCommand python3 {}/relay.py %h %p 2>/dev/null", "Host *"),
+    by_ssh("ProxyCommand", "Host h1", "ProxyCommand ssh -F {}/ssh_config -W [%h]:%p h2", "Host *"),
+    by_ssh("ProxyCommand", "Host h1", "ProxyCommand python3 {}/relay.py %h %p", "Host *"),
+    by_ssh("ProxyCommand", "Host h1", "ProxyCommand python3 {}/relay.py %h %p 2>/dev/null", "Host *"),
     case("Host h1", "ProxyCommand none", "ProxyJump none", "Host *"),
     by_ssh("ProxyUseFdpass yes", "ProxyUseFdpass yes"),
     case("CanonicalizeFallbackLocal no", "CanonicalizePermittedCNAMEs *.a.example:*.b.example"),
@@ -105,12 +105,12 @@ KEYWORDS = [
     case("CheckHostIP yes", "HashKnownHosts yes", "UpdateHostKeys yes", "VisualHostKey yes"),
     case("UserKnownHostsFile {}/nothing {}/known_hosts"),
     case("UserKnownHostsFile none", "GlobalKnownHostsFile {}/known_hosts"),
-    case('UserKnownHostsFile "{}/my hosts"'),
+    by_ssh("UserKnownHostsFile", 'UserKnownHostsFile "{}/my hosts"'),
     case("UserKnownHostsFile {}/by", "GlobalKnownHostsFile {}/known_hosts"),  # a folder
-    by_ssh("which blanks are part of a path", 'UserKnownHostsFile "{}/their hosts "'),
+    by_ssh("UserKnownHostsFile", 'UserKnownHostsFile "{}/their hosts "'),
     case("UserKnownHostsFile ${{KNOWN}}"),
-    case("HostKeyAlias boxh1", "UserKnownHostsFile {}/alias_hosts"),
-    fails("is not in known_hosts", "UserKnownHostsFile none", "StrictHostKeyChecking ask", remedy="compare the fingerprint"),
+    by_ssh("HostKeyAlias boxh1", "HostKeyAlias boxh1", "UserKnownHostsFile {}/alias_hosts"),
+    fails("Host key verification failed; it shows ssh-ed25519 SHA256:", "UserKnownHostsFile none", "StrictHostKeyChecking ask", remedy="compare the fingerprint"),
     case("UserKnownHostsFile {}/new_hosts", "StrictHostKeyChecking accept-new"),
     case("UserKnownHostsFile /dev/null", "StrictHostKeyChecking accept-new"),
     fails("differs from", "UserKnownHostsFile {}/changed_hosts", "StrictHostKeyChecking accept-new", remedy="ask who runs the host"),
@@ -142,7 +142,7 @@ KEYWORDS = [
     case("Host !h1 *", "Compression yes", "Host *"),
 ]
 
-# A path to the key, as it is written.
+# A path to the key, as it is written. Those with % and $ are for ssh.
 PATHS = [
     "{}/keys/id_ed25519", '"{}/my key"', "${{KEYS}}/id_ed25519", "{}/by/%u", "{}/by/%k", "{}/by/%n", "{}/by/%L", "{}/by/%l",
     "{}/by/%h", "{}/by/%p", "{}/by/%r", "{}/by/%i", "{}/by/100%%",
@@ -151,7 +151,8 @@ PATHS = [
 
 def with_key(path, folder):
     """The case of a key at a path of PATHS."""
-    return Case((), key=path.replace("{{", "{").replace("}}", "}").replace("{}", str(folder)))
+    way = "IdentityFile " if set(path) & set("%$") else LIBRARY
+    return Case((), way=way, key=path.replace("{{", "{").replace("}}", "}").replace("{}", str(folder)))
 
 
 class Configured(unittest.TestCase):
@@ -276,6 +277,12 @@ class ConfigurationsTest(Configured):
         subprocess.run(["ssh-keygen", "-q", "-s", folder / "ca", "-I", "user", "-n", "trainer", f"{certified}.pub"], check=True)
         other = folder / "other"
         make_key(other, "ed25519", "other")
+        returns = folder / "returns"
+        returns.write_bytes(self.hosts.key.read_bytes().replace(b"\n", b"\r\n"))
+        returns.chmod(0o600)
+        mixed = folder / "mixed"
+        shutil.copy(self.hosts.key, mixed)
+        shutil.copy(f"{other}.pub", f"{mixed}.pub")
         with ssh_agent(folder, self.hosts.key) as agent:
             held = f"IdentityAgent {agent}"
             os.environ["OUR_AGENT"] = str(agent)
@@ -294,6 +301,8 @@ class ConfigurationsTest(Configured):
                 fails("ssh has no key to offer", held, key=str(old), remedy=f"ssh-keygen -y -f {old} >{old}.pub"),
                 fails("IdentityAgent names $NOT_SET", "IdentityAgent $NOT_SET", "IdentitiesOnly no", key="none", remedy="set NOT_SET"),
                 fails("Permission denied", key=str(other), remedy="ssh-copy-id"),
+                fails("Load key", key=str(returns)),
+                fails("Permission denied", key=str(mixed)),
                 case(f"IdentityFile {other}"),
                 case(key=str(pem)),
                 fails("Permission denied", "RequiredRSASize 4096", key=str(self.hosts.keys["rsa"])),

@@ -137,7 +137,7 @@ class KnownHostsTest(unittest.TestCase):
         file.write_text(f"some.name {self.key}\n")
         self.assertTrue(probe(config, "open", self.host.name)["ok"])
         file.write_text(f"[{self.host.address}]:{self.host.port} {self.key}\n")
-        self.assertIn("some.name is not in known_hosts", probe(config, "open", self.host.name)["cause"])
+        self.assertIn("host key is known for some.name", probe(config, "open", self.host.name)["cause"])
 
     def test_unknown_host_is_refused_with_its_fingerprint(self):
         config = client_config(self.hosts, "unknown_config", "UserKnownHostsFile /dev/null")
@@ -145,8 +145,8 @@ class KnownHostsTest(unittest.TestCase):
         shown = subprocess.run(["ssh-keygen", "-lf", "-"], input=self.key, capture_output=True, text=True,
                                check=True).stdout.split()[1]
         self.assertEqual((result["host"], result["phase"]), (self.host.name, "host key"))
-        self.assertEqual(result["cause"], f"[{self.host.address}]:{self.host.port} is not in known_hosts; "
-                                          f"it shows ssh-ed25519 {shown}")
+        self.assertIn(f"host key is known for [{self.host.address}]:{self.host.port} and", result["cause"])
+        self.assertIn(f"; it shows ssh-ed25519 {shown}", result["cause"])
         self.assertIn("accept-new", result["remedy"])
 
     def test_accept_new_adds_the_key_once(self):
@@ -176,8 +176,7 @@ class KnownHostsTest(unittest.TestCase):
         for mode in ("strict", "accept-new"):
             result = probe(config, "open", self.host.name, host_keys=mode)
             self.assertEqual(result["phase"], "host key")
-            self.assertIn(f"differs from {file} line 2", result["cause"])
-            self.assertEqual(result["cause"].count("SHA256:"), 2)
+            self.assertIn(f"differs from {file}:2; it shows ssh-ed25519 SHA256:", result["cause"])
             self.assertIn(f"ssh-keygen -f '{file}' -R '[{self.host.address}]:{self.host.port}'", result["remedy"])
         self.assertEqual(file.read_text(), before)
 
@@ -187,9 +186,9 @@ class KnownHostsTest(unittest.TestCase):
         folder.mkdir()
         file = folder / "my hosts"
         config = client_config(self.hosts, "blank_config", f'UserKnownHostsFile "{file}"')
-        self.assertIn("which blanks are part of a path", probe(config, "open", self.host.name, host_keys="accept-new")["cause"])
+        self.assertTrue(probe(config, "open", self.host.name, host_keys="accept-new")["ok"])
         file.write_text(f"[{self.host.address}]:{self.host.port} {self.strange}\n")
-        for transport in ("ssh", "auto", "openssh"):
+        for transport in ("auto", "openssh"):
             self.assertIn("differs from", probe(config, "open", self.host.name, host_keys="accept-new", transport=transport)["cause"])
         file.write_text(f"[{self.host.address}]:{self.host.port} {self.key}\n")
         self.assertTrue(probe(config, "open", self.host.name)["ok"])
@@ -197,9 +196,7 @@ class KnownHostsTest(unittest.TestCase):
 
     def test_what_may_know_more_of_a_key_is_not_passed_over(self):
         config = client_config(self.hosts, "command_config", "KnownHostsCommand /bin/true")
-        result = probe(config, "open", self.host.name)
-        self.assertIn("KnownHostsCommand", result["cause"])
-        self.assertIn('transport = "openssh"', result["remedy"])
+        self.assertEqual(probe(config, "open", self.host.name)["notes"], ["by your own ssh: KnownHostsCommand /bin/true"])
 
     def test_key_of_another_type_is_no_new_key(self):
         """A host that hides the key that is known of it has changed."""
@@ -212,11 +209,10 @@ class KnownHostsTest(unittest.TestCase):
         file = self.hosts.folder / "revoked"
         config = client_config(self.hosts, "revoked_config", f"UserKnownHostsFile {file}")
         file.write_text(f"@revoked * {self.key}\n")
-        self.assertIn(f"revoked: {file} line 1", probe(config, "open", self.host.name, host_keys="accept-new")["cause"])
+        self.assertIn("is marked as revoked", probe(config, "open", self.host.name, host_keys="accept-new")["cause"])
         file.write_text(f"@cert-authority * {self.strange}\n")
         result = probe(config, "open", self.host.name)
-        self.assertIn("has a @cert-authority for it", result["cause"])
-        self.assertIn('transport = "openssh"', result["remedy"])
+        self.assertIn("host key is known for", result["cause"])
 
 
 if __name__ == "__main__":

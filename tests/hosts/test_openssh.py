@@ -18,7 +18,6 @@ from tests.hosts.test_ssh import RELAY, Listener, SharedHosts, probe_port
 from tests.support import processes
 from tests.support.waiting import wait_for
 
-REMEDY = 'transport = "openssh"'
 POST_QUANTUM = "KexAlgorithms sntrup761x25519-sha512@openssh.com"
 
 
@@ -143,7 +142,7 @@ class OpensshTest(SharedHosts):
     def test_a_host_that_opens_few_sessions_gets_as_many_connections_as_it_needs(self):
         for most in (1, 2, 4):
             with self.subTest(most=most), Hosts(1, sshd_lines=(f"MaxSessions {most}",)) as hosts:
-                for transport in ("ssh", "openssh"):
+                for transport in ("auto", "openssh"):
                     before = logins(hosts[0])
                     result = probe(hosts.ssh_config, "both", "h1", transport=transport)
                     self.assertEqual(result.get("out"), "first\nsecond\n", result)
@@ -232,7 +231,7 @@ class OpensshTest(SharedHosts):
         for rule in ("strict", "accept-new"):
             result = by_openssh(config, "open", "h1", host_keys=rule)
             self.assertEqual((result["host"], result["phase"]), ("h1", "host key"), result)
-            self.assertIn(f"differs from {self.hosts.folder}/changed:1; it shows SHA256:", result["cause"])
+            self.assertIn(f"differs from {self.hosts.folder}/changed:1; it shows ssh-ed25519 SHA256:", result["cause"])
             self.assertIn("ask who runs the host", result["remedy"])
         self.assert_accepts(self.host, 0)
 
@@ -346,25 +345,18 @@ class BadPeersTest(unittest.TestCase):
 
 
 class RemedyTest(unittest.TestCase):
-    """What libssh2 cannot, ssh can: the default goes that way, and where only libssh2 is to be used the error says so."""
+    """What libssh2 cannot, ssh can: the default goes that way."""
 
-    def assert_remedied(self, hosts, config, phase):
-        result = probe(config, "open", "h1")
-        self.assertEqual((result["ok"], result.get("phase")), (False, phase), result)
-        self.assertIn(REMEDY, result["remedy"], result)
-        return result
-
-    def assert_ssh_works(self, config):
+    def assert_ssh_works(self, config, why):
         """Also where nothing is said of the transport."""
         for transport in ("openssh", "auto"):
             result = probe(config, "open", "h1", transport=transport)
             self.assertEqual((result["ok"], result.get("out")), (True, "out\n"), result)
-        self.assertRegex(result["notes"][0], "^by your own ssh: .")
+        self.assertRegex(result["notes"][0], f"^by your own ssh: .*{why}")
 
     def test_post_quantum_key_exchange_alone(self):
         with Hosts(1, sshd_lines=(POST_QUANTUM,)) as hosts:
-            self.assert_remedied(hosts, hosts.ssh_config, "connect")
-            self.assert_ssh_works(hosts.ssh_config)
+            self.assert_ssh_works(hosts.ssh_config, "no agreement on algorithms")
 
     def test_certificate_of_the_user(self):
         authority_lines = ("TrustedUserCAKeys /etc/ssh/user_ca.pub", "AuthorizedKeysFile none")
@@ -378,12 +370,9 @@ class RemedyTest(unittest.TestCase):
             (hosts[0].folder / "etc/ssh/user_ca.pub").write_text(authority.with_name("ca.pub").read_text())
             hosts[0]._reload()
             config = only_file(hosts, "certificate_config", key)
-            refused = probe(config, "open", "h1")
-            self.assertNotIn(REMEDY, refused["remedy"], refused)  # there is no certificate yet: ssh could not do better
+            self.assertFalse(probe(config, "open", "h1")["ok"])  # there is no certificate yet
             subprocess.run(["ssh-keygen", "-q", "-s", authority, "-I", "user", "-n", "trainer", f"{key}.pub"], check=True)
-            result = self.assert_remedied(hosts, config, "authentication")
-            self.assertIn("-cert.pub is a certificate", result["cause"])
-            self.assert_ssh_works(config)
+            self.assert_ssh_works(config, "-cert.pub is a certificate")
 
     def test_certificate_of_the_host(self):
         with Hosts(1, sshd_lines=("HostCertificate /etc/ssh/ssh_host_ed25519_key-cert.pub",)) as hosts:
@@ -393,8 +382,7 @@ class RemedyTest(unittest.TestCase):
             hosts[0]._reload()
             for pattern in ("*", hosts[0].address):  # ssh looks for the name without its port, too
                 hosts.known_hosts.write_text(f"@cert-authority {pattern} " + authority.with_name("ca.pub").read_text())
-                self.assert_remedied(hosts, hosts.ssh_config, "host key")
-                self.assert_ssh_works(hosts.ssh_config)
+                self.assert_ssh_works(hosts.ssh_config, "known_hosts line 1 is for ssh to judge|known_hosts has it without its port")
 
     def test_any_umask(self):
         with Hosts(1) as hosts:
@@ -421,21 +409,22 @@ class RemedyTest(unittest.TestCase):
             body = base64.encodebytes(private).decode()
             key.write_text(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{body}-----END OPENSSH PRIVATE KEY-----\n")
             key.chmod(0o600)
-            result = self.assert_remedied(hosts, only_file(hosts, "sk_config", key), "authentication")
-            self.assertIn("of a type that tfdist cannot use", result["cause"])
+            result = probe(only_file(hosts, "sk_config", key), "open", "h1")
+            self.assertEqual((result["ok"], result["phase"]), (False, "authentication"), result)
+            self.assertIn("ssh says: ", result["cause"])
 
     def test_host_that_takes_no_keys(self):
         with Hosts(1, sshd_lines=("PubkeyAuthentication no", "GSSAPIAuthentication yes")) as hosts:
-            result = self.assert_remedied(hosts, hosts.ssh_config, "authentication")
-            self.assertIn("it offers: gssapi", result["cause"])
+            result = probe(hosts.ssh_config, "open", "h1")
+            self.assertEqual((result["ok"], result["phase"]), (False, "authentication"), result)
+            self.assertIn("it takes no keys", result["cause"])
 
     def test_settings_that_tfdist_cannot_follow_itself(self):
         with Hosts(1) as hosts:
             revoked = hosts.folder / "revoked_keys"
             revoked.write_text("")
             config = client_config(hosts, "revoked_config", f"RevokedHostKeys {revoked}")
-            self.assert_remedied(hosts, config, "connect")
-            self.assert_ssh_works(config)
+            self.assert_ssh_works(config, "RevokedHostKeys")
             revoked.write_text(hosts[0].host_key() + "\n")
             result = by_openssh(config, "open", "h1")
             self.assertEqual((result["phase"], "revoked" in result["cause"]), ("host key", True), result)

@@ -96,7 +96,7 @@ class SlowAgentTest(unittest.TestCase):
         with Hosts(1) as hosts, slow_agent(hosts.folder, hosts.key, 7, 128) as agent:
             config = client_config(hosts, "slow_config", f"IdentityAgent {agent}", "IdentitiesOnly no", "IdentityFile none")
             config.write_text(config.read_text().replace(f"IdentityFile {hosts.key}\n", ""))
-            for transport in ("ssh", "openssh"):
+            for transport in ("auto", "openssh"):
                 result = probe(config, "open", "h1", transport=transport, **limits)
                 self.assertTrue(result["ok"], result)
                 self.assertEqual(result["notes"], ["ssh-agent has been asked to sign, and is waited for"])
@@ -138,7 +138,7 @@ class LoudWayTest(unittest.TestCase):
             script = "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i + 1)); done"
             ran = user.run("exec", "-F", str(config), "-H", "h1", "--gather", "--", "sh", "-c", script).expect(0)
             self.assertIn("\n2999\n", ran.out)
-            self.assertEqual(probe(config, "bulk", "h1"), {"ok": True, "equal": True})
+            self.assertIs(probe(config, "bulk", "h1").get("equal"), True)
 
 
 class HostThatSpeaksTest(unittest.TestCase):
@@ -354,7 +354,7 @@ class HostThatWantsOpensshTest(unittest.TestCase):
             known = hosts.folder / "picky_hosts"
             known.write_text(f"* {hosts[0].host_key()}\n")
             for sent, silent, words in ((30, False, "key exchange"), (30, True, "fell silent during the key exchange"),
-                                        (1050, False, "the connection broke before the login")):
+                                        (1050, False, "the connection broke in the login")):
                 with self.subTest(sent=sent, silent=silent), Picky(hosts[0], sent, silent) as picky:
                     config = client_config(hosts, "picky_config", "Host h1", "HostName 127.0.0.1", f"Port {picky.port}", "Host *",
                                            f"UserKnownHostsFile {known}")
@@ -381,7 +381,7 @@ class JumpHostTest(unittest.TestCase):
         with Hosts(7, max_startups="2:100:2") as hosts:
             jump = hosts[6]
             config = client_config(hosts, "jump_config", "Host !h7 *", f"ProxyJump {jump.name}", "Host *")
-            for transport in ("ssh", "openssh"):
+            for transport in ("auto", "openssh"):
                 with self.subTest(transport):
                     before = jump.sshd_log.read_text().count("Accepted ")
                     results = probe_all(config, "open", *[f"h{n}" for n in range(1, 7)], transport=transport)
@@ -403,7 +403,7 @@ class JumpHostTest(unittest.TestCase):
         with Hosts(1) as hosts:
             port = listener.socket.getsockname()[1]
             config = client_config(hosts, "jump_config", "Host h1", f"ProxyJump 127.0.0.1:{port}", "Host *")
-            for transport in ("ssh", "openssh"):
+            for transport in ("auto", "openssh"):
                 before = len(listener.connections)
                 result = probe(config, "open", "h1", transport=transport, busy_ms=2000)
                 self.assertRegex(result["cause"], fr"its jump host \[?127.0.0.1\]?:{port}: ")
@@ -412,7 +412,7 @@ class JumpHostTest(unittest.TestCase):
     def test_a_connection_to_the_jump_host_that_ends_in_a_login_is_made_anew(self):
         with Hosts(2) as hosts:
             config = client_config(hosts, "jump_config", "Host h2", "ProxyJump h1", "Host *")
-            for transport in ("ssh", "openssh"):
+            for transport in ("auto", "openssh"):
                 with self.subTest(transport):
                     hosts[1].freeze()
                     command = [probes.BIN / "ssh_probe", "--config", config, "--transport", transport, "open", "h2"]
@@ -433,16 +433,24 @@ class JumpHostTest(unittest.TestCase):
             for number, name in enumerate((f"[::1]:{jump.port}", f"trainer@[::1]:{jump.port}", "[::1]")):
                 config = client_config(hosts, f"jump_config{number}", "Host ::1", f"Port {jump.port}", f"UserKnownHostsFile {known}",
                                        "Host h1", f"ProxyJump {name}", "Host *")
-                for transport in ("ssh", "openssh"):
+                for transport in ("auto", "openssh"):
                     result = probe(config, "open", "h1", transport=transport)
                     self.assertTrue(result["ok"], (name, transport, result))
+
+    def test_the_words_of_a_jump_hosts_own_proxy_command(self):
+        with Hosts(2) as hosts:
+            config = client_config(hosts, "jump_config", "Host h1", 'ProxyCommand sh -c "echo no badge >&2; exit 3"', "Host h2", "ProxyJump h1",
+                                   "Host *")
+            for transport in ("auto", "openssh"):
+                result = probe(config, "open", "h2", transport=transport)
+                self.assertRegex(result["cause"], "its jump host h1: .*; on the way: no badge")
 
     def test_a_host_that_the_jump_host_cannot_reach(self):
         with Hosts(1) as hosts, socket.socket() as held:
             held.bind(("127.0.0.1", 0))  # taken, so that nobody else listens there either
             port = held.getsockname()[1]
             config = client_config(hosts, "jump_config", "Host lost", "HostName 127.0.0.1", f"Port {port}", "ProxyJump h1", "Host *")
-            for transport in ("ssh", "openssh"):
+            for transport in ("auto", "openssh"):
                 result = probe(config, "open", "lost", transport=transport)
                 self.assertEqual((result["ok"], result["phase"]), (False, "connect"), result)
                 self.assertIn("Stdio forwarding request failed", result["cause"])

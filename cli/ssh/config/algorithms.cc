@@ -51,6 +51,12 @@ std::string Common(std::string_view ours, std::string_view allowed) {
 
 bool HasAll(std::string_view list, std::string_view all) { return Common(all, list) == all; }
 
+bool IsKeyType(std::string_view type) {
+  const std::vector<std::string> methods = Split(kUserKeyMethods);
+  return std::ranges::any_of(methods,
+                             [&](const std::string& method) { return TypeOf(method) == type; });
+}
+
 std::string HostKeyMethods(const std::vector<std::string>& first_key_types,
                            const std::string& methods) {
   std::vector<std::string> ordered = Split(methods);

@@ -30,6 +30,9 @@ inline constexpr std::string_view kUserKeyMethods =
     "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-512,"
     "rsa-sha2-256";
 
+// Whether it is a type of keys, of hosts or users, that libssh2 has.
+bool IsKeyType(std::string_view type);
+
 // `methods` for libssh2, those of `first_key_types` ("ssh-rsa") first.
 std::string HostKeyMethods(const std::vector<std::string>& first_key_types,
                            const std::string& methods);

@@ -1,34 +1,20 @@
 // Paths of ssh's configuration as `ssh -G` prints them: ~, % and ${} of keys stand there as they were written, and lists of
-// files without their quotes. ssh_config(5), TOKENS and ENVIRONMENT VARIABLES.
+// files without their quotes. What needs more than this account's home folder is for ssh.
 #pragma once
 
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tfdist::ssh {
 
-struct HostConfig;
-struct Target;
-
-class ConfigPaths {
- public:
-  // Copies what it needs: the host's name, port, user and alias, the name that ssh was given.
-  ConfigPaths(const HostConfig& host, const Target& target);
-
-  // Throws Error(kConnect) for what ssh knows and this does not (%C, %j), an account that does not exist and a variable that is
-  // not set: another file than ssh's must never be taken.
-  [[nodiscard]] std::string Expand(std::string_view path) const;
-
- private:
-  std::map<char, std::string> tokens_;
-};
+// nullopt for a path with % or $ in it, of another account's home, or from no root.
+std::optional<std::string> PlainPath(std::string_view path);
 
 // The files of UserKnownHostsFile or GlobalKnownHostsFile, which `ssh -G` has expanded and printed in one line: a blank may end
-// a path or be part of one. Takes what can name files that are there in one way only. Throws Error(kHostKey) otherwise: in a
-// wrong file a changed key looks like a new one.
-std::vector<std::string> KnownHostsFiles(std::string_view keyword, std::string_view value);
+// a path or be part of one. nullopt where that is not clear: in a wrong file a changed key looks like a new one.
+std::optional<std::vector<std::string>> KnownHostsFiles(std::string_view value);
 
 // This account's, as OpenSSH finds it: in the password file, not in the environment. Asked once.
 const std::string& HomeFolder();

@@ -20,7 +20,6 @@ struct HostConfig {
   std::string unset_agent;  // the variable that IdentityAgent names, where it is not set
   std::vector<std::string> user_known_hosts;
   std::vector<std::string> global_known_hosts;
-  std::string host_key_alias;
   bool hash_known_hosts = false;
   bool accept_new = false;      // as the target or StrictHostKeyChecking says
   bool trusts_anybody = false;  // StrictHostKeyChecking no: tfdist does not
@@ -29,14 +28,13 @@ struct HostConfig {
   std::chrono::seconds connect_timeout{0};  // 0: as long as we think right
   bool check_host_ip = false;               // the address's own lines of known_hosts count as well
   std::string proxy_jump;
-  std::string proxy_command;  // as a shell gets it: what % stands for is put in
   // Hosts with the same text here are reached through the same machine, as far as one can tell; empty: directly.
   std::string gateway;
 
   // Why libssh2 cannot do what the configuration asks for; empty: it can.
   std::string beyond;
 
-  // A socket of the user's own ssh (ControlPath), unless libssh2 only is to connect; empty: none is there.
+  // A socket of the user's own ssh (ControlPath); empty: none is there.
   std::string control_path;
 
   friend bool operator==(const HostConfig&, const HostConfig&) = default;

@@ -72,7 +72,7 @@ std::optional<std::string> CommonLines(std::string_view output, const Target& ta
     const std::string_view line = TakeUpTo('\n', output);
     if (line == "hostname " + name) {
       is_taken_as_it_is = true;
-    } else if (IsUsed(line.substr(0, line.find(' ')), target)) {
+    } else if (IsUsed(line.substr(0, line.find(' ')))) {
       if (line.starts_with(kControlPath)) {
         if (HasSockets(fs::path(line.substr(kControlPath.size())).parent_path()))
           return std::nullopt;
@@ -110,10 +110,7 @@ std::shared_ptr<HostConfigs::Kind> HostConfigs::KindOf(const Target& target) {
   std::string key;
   for (const std::string& part :
        {target.config.string(), target.user, target.port ? std::to_string(*target.port) : "",
-        target.identity_file,
-        // ssh answers both others alike, and a Match exec may take its time.
-        std::string(target.program == Program::kLibrary ? "library" : ""),
-        std::string(target.accept_new ? "accept-new" : ""),
+        target.identity_file, std::string(target.accept_new ? "accept-new" : ""),
         std::string(target.strict ? "strict" : "")}) {
     key.append(part).push_back('\0');
   }

@@ -21,11 +21,9 @@ constexpr std::string_view kRead[] = {"hostname",
                                       "certificatefile",
                                       "identitiesonly",
                                       "identityagent",
-                                      "hostkeyalias",
                                       "hashknownhosts",
                                       "checkhostip",
                                       "proxyjump",
-                                      "proxycommand",
                                       "userknownhostsfile",
                                       "globalknownhostsfile",
                                       "stricthostkeychecking",
@@ -119,9 +117,11 @@ constexpr Allowed kAllowed[] = {
     {"canonicalizehostname", {"false", "no", "none"}},
     {"compression", {"no", "false"}},
     {"gssapikeyexchange", {"no", "false"}},
+    {"hostkeyalias", {"none"}},
     {"knownhostscommand", {"none"}},
     {"nohostauthenticationforlocalhost", {"no", "false"}},
     {"pkcs11provider", {"none"}},
+    {"proxycommand", {"none"}},
     {"proxyusefdpass", {"no", "false"}},
     {"pubkeyauthentication", {"true", "yes", "unbound"}},
     {"refuseconnection", {"none"}},
@@ -143,25 +143,20 @@ constexpr std::string_view kNames[] = {"AddressFamily",
                                        "KnownHostsCommand",
                                        "MACs",
                                        "NoHostAuthenticationForLocalhost",
+                                       "HostKeyAlias",
                                        "PKCS11Provider",
                                        "PreferredAuthentications",
+                                       "ProxyCommand",
                                        "ProxyUseFdpass",
                                        "PubkeyAcceptedAlgorithms",
                                        "PubkeyAcceptedKeyTypes",
                                        "PubkeyAuthentication",
                                        "RefuseConnection",
                                        "RekeyLimit",
-                                       "RequiredRSASize",
                                        "RevokedHostKeys",
                                        "VerifyHostKeyDNS",
+                                       "CertificateFile",
                                        "IdentityFile"};
-
-std::string NameOf(const std::string& keyword) {
-  for (const std::string_view name : kNames) {
-    if (LowerCase(name) == keyword) return std::string(name);
-  }
-  return keyword;
-}
 
 bool Has(std::string_view list, std::string_view name) { return HasAll(list, name); }
 
@@ -194,6 +189,13 @@ bool Holds(const Settings& settings, const std::string& keyword, const std::stri
 }
 
 }  // namespace
+
+std::string NameOf(const std::string& keyword) {
+  for (const std::string_view name : kNames) {
+    if (LowerCase(name) == keyword) return std::string(name);
+  }
+  return keyword;
+}
 
 bool IsIrrelevant(std::string_view keyword) {
   return std::ranges::find(kIrrelevant, keyword) != std::end(kIrrelevant);

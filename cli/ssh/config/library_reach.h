@@ -15,6 +15,9 @@ using Settings = std::multimap<std::string, std::string, std::less<>>;
 // and has its own limits of time.
 bool IsIrrelevant(std::string_view keyword);
 
+// As ssh_config(5) writes a keyword that people meet; others in lower case.
+std::string NameOf(const std::string& keyword);
+
 // Why libssh2 cannot do what the configuration asks for ("BindAddress 10.0.0.7"); empty: it can. A list of what it can, not of
 // what it cannot: a keyword that is not known here must have the value that `defaults` has for it.
 std::string WhyBeyondLibrary(const Settings& settings, const std::function<Settings()>& defaults);

@@ -50,12 +50,24 @@ bool IsYes(const Settings& settings, std::string_view keyword) {
   return value == "yes" || value == "true";
 }
 
-std::vector<std::string> FilesOf(std::string_view keyword, const Settings& settings,
-                                 const ConfigPaths& paths) {
+// What libssh2 is not to connect with, as ParseConfig says.
+class ForSsh : public Error {
+ public:
+  explicit ForSsh(const std::string& setting)
+      : Error(Phase::kConnect, cli::OnOneLine(setting, 80)) {}
+};
+
+std::string Plain(std::string_view keyword, const std::string& path) {
+  const auto plain = PlainPath(path);
+  if (!plain) throw ForSsh(fmt::format("{} {}", keyword, path));
+  return *plain;
+}
+
+std::vector<std::string> FilesOf(std::string_view keyword, const Settings& settings) {
   std::vector<std::string> files;
   const auto [begin, end] = settings.equal_range(keyword);
   for (auto it = begin; it != end; ++it) {
-    if (it->second != "none") files.push_back(paths.Expand(it->second));
+    if (it->second != "none") files.push_back(Plain(NameOf(it->first), it->second));
   }
   return files;
 }
@@ -69,12 +81,12 @@ std::string UnsetAgent(const Settings& settings) {
   return NamesVariable(value) && Environment(value.c_str() + 1).empty() ? value.substr(1) : "";
 }
 
-std::string AgentSocket(const Settings& settings, const ConfigPaths& paths) {
+std::string AgentSocket(const Settings& settings) {
   if (settings.find("identityagent") == settings.end()) return Environment("SSH_AUTH_SOCK");
   const std::string value = Only(settings, "identityagent");  // empty for "none"
   if (value == "SSH_AUTH_SOCK") return Environment("SSH_AUTH_SOCK");
   if (NamesVariable(value)) return Environment(value.c_str() + 1);
-  return paths.Expand(value);
+  return value.empty() ? "" : Plain("IdentityAgent", value);
 }
 
 int ParsePort(const std::string& text) {
@@ -85,55 +97,6 @@ int ParsePort(const std::string& text) {
     throw Error(Phase::kConnect, fmt::format("ssh -G gives the port {}", cli::OnOneLine(text)));
   }
   return port;
-}
-
-// A shell reads it. ssh 9.6 and newer look for a few characters; names of hosts and users need only these.
-std::string PlainForShell(const std::string& text, char token) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_:@+[]%";
-  if (!text.starts_with('-') && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  throw Error(Phase::kConnect,
-              fmt::format("its ProxyCommand gets %{} as {}, which a shell would not take as it is",
-                          token, cli::OnOneLine(text)));
-}
-
-// ssh_config(5): ProxyCommand takes %% %h %k %n %p %r. ssh ends at any other.
-std::string ExpandProxyCommand(const std::string& command, const HostConfig& host,
-                               const Target& target) {
-  std::string expanded;
-  for (size_t i = 0; i < command.size(); ++i) {
-    if (command[i] != '%') {
-      expanded += command[i];
-      continue;
-    }
-    const char token = ++i < command.size() ? command[i] : '\0';
-    switch (token) {
-      case '%':
-        expanded += '%';
-        break;
-      case 'h':
-        expanded += PlainForShell(host.host_name, token);
-        break;
-      case 'k':
-        expanded +=
-            PlainForShell(host.host_key_alias.empty() ? target.name : host.host_key_alias, token);
-        break;
-      case 'n':
-        expanded += PlainForShell(target.name, token);
-        break;
-      case 'p':
-        expanded += std::to_string(host.port);
-        break;
-      case 'r':
-        expanded += PlainForShell(host.user, token);
-        break;
-      default:
-        throw Error(Phase::kConnect,
-                    fmt::format("its ProxyCommand has %{}, which ssh does not know there",
-                                cli::OnOneLine({&token, 1})));
-    }
-  }
-  return expanded;
 }
 
 std::vector<std::string> CommandLine(const Target& target, SshWords words) {
@@ -170,9 +133,15 @@ std::string Allowed(const Settings& settings, std::string_view keyword, const st
   return found == settings.end() ? ours : Common(ours, found->second);
 }
 
-void TakeKeysAndHostKeys(const Settings& settings, const Target& target, HostConfig& host) {
+std::vector<std::string> KnownHostsOf(std::string_view keyword, const Settings& settings) {
+  const std::string value = Only(settings, LowerCase(keyword));
+  const auto files = KnownHostsFiles(value);
+  if (!files) throw ForSsh(fmt::format("{} {}", keyword, value));
+  return *files;
+}
+
+void TakeKeysAndHostKeys(const Settings& settings, HostConfig& host) {
   host.identities_only = IsYes(settings, "identitiesonly");
-  host.host_key_alias = Only(settings, "hostkeyalias");
   host.hash_known_hosts = IsYes(settings, "hashknownhosts");
   host.check_host_ip = IsYes(settings, "checkhostip");
   host.required_rsa_bits = std::atoi(Only(settings, "requiredrsasize").c_str());
@@ -181,14 +150,11 @@ void TakeKeysAndHostKeys(const Settings& settings, const Target& target, HostCon
   algorithms.ciphers = Allowed(settings, "ciphers", algorithms.ciphers);
   algorithms.macs = Allowed(settings, "macs", algorithms.macs);
   algorithms.host_keys = Allowed(settings, "hostkeyalgorithms", algorithms.host_keys);
-  const ConfigPaths paths(host, target);
-  host.identity_files = FilesOf("identityfile", settings, paths);
-  host.certificate_files = FilesOf("certificatefile", settings, paths);
-  host.agent_socket = AgentSocket(settings, paths);
-  host.user_known_hosts =
-      KnownHostsFiles("UserKnownHostsFile", Only(settings, "userknownhostsfile"));
-  host.global_known_hosts =
-      KnownHostsFiles("GlobalKnownHostsFile", Only(settings, "globalknownhostsfile"));
+  host.identity_files = FilesOf("identityfile", settings);
+  host.certificate_files = FilesOf("certificatefile", settings);
+  host.agent_socket = AgentSocket(settings);
+  host.user_known_hosts = KnownHostsOf("UserKnownHostsFile", settings);
+  host.global_known_hosts = KnownHostsOf("GlobalKnownHostsFile", settings);
 }
 
 // What ssh says without any configuration. Asked where it prints a keyword that nobody knew when this was written.
@@ -215,10 +181,7 @@ std::string Complaints(std::string_view errors) {
 
 }  // namespace
 
-bool IsUsed(std::string_view keyword, const Target& target) {
-  if (keyword == "controlpath") return target.program != Program::kLibrary;
-  return !IsIrrelevant(keyword);
-}
+bool IsUsed(std::string_view keyword) { return keyword == "controlpath" || !IsIrrelevant(keyword); }
 
 HostConfig ParseConfig(std::string_view output, const Target& target) {
   const Settings settings = SplitLines(output);
@@ -227,24 +190,19 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
   host.user = Only(settings, "user");
   host.port = ParsePort(Only(settings, "port"));
   host.proxy_jump = Only(settings, "proxyjump");
-  const std::string proxy_command = Only(settings, "proxycommand");
-  host.gateway = proxy_command.empty() ? host.proxy_jump : proxy_command;
+  host.gateway = Only(settings, "proxycommand");
+  if (host.gateway.empty()) host.gateway = host.proxy_jump;
   host.connect_timeout = std::chrono::seconds(std::atoi(Only(settings, "connecttimeout").c_str()));
   host.unset_agent = UnsetAgent(settings);
   TakeRuleForNewKeys(settings, target, host);
-  if (target.program != Program::kLibrary) {
-    host.control_path = SocketAt(Only(settings, "controlpath"));
-  }
+  host.control_path = SocketAt(Only(settings, "controlpath"));
   if (target.program == Program::kOpenssh) return host;
   host.beyond = WhyBeyondLibrary(settings, UsualSettings);
   if (!host.beyond.empty()) return host;
   try {
-    TakeKeysAndHostKeys(settings, target, host);
-    if (!proxy_command.empty()) {
-      host.proxy_command = ExpandProxyCommand(proxy_command, host, target);
-    }
-  } catch (const Error& error) {  // what stands there is for ssh
-    host.beyond = error.cause();
+    TakeKeysAndHostKeys(settings, host);
+  } catch (const ForSsh& setting) {
+    host.beyond = setting.cause();
   }
   return host;
 }

@@ -30,7 +30,7 @@ HostConfig ReadConfig(const Target& target, TimePoint deadline);
 HostConfig ParseConfig(std::string_view output, const Target& target);
 
 // Whether ParseConfig looks at lines of this keyword (in lower case).
-bool IsUsed(std::string_view keyword, const Target& target);
+bool IsUsed(std::string_view keyword);
 
 // ~/.ssh/config of this account, as OpenSSH sees it.
 std::filesystem::path UserConfigFile();

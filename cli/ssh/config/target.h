@@ -7,7 +7,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace tfdist::ssh {
 
@@ -17,7 +16,7 @@ struct Limits {
   std::chrono::milliseconds resolve{5'000};
   std::chrono::milliseconds tcp{11'000};
   std::chrono::milliseconds banner{60'000};  // its SSH version, which ssh waits for without a limit
-  std::chrono::milliseconds key_exchange{10'000};
+  std::chrono::milliseconds key_exchange{20'000};
   // Its sshd may have to ask others for accounts and keys; it does not count against the host's deadline.
   std::chrono::milliseconds authentication{120'000};
   std::chrono::milliseconds exec{30'000};
@@ -32,14 +31,8 @@ struct Limits {
 // Who connects.
 enum class Program {
   kAuto,  // libssh2 where it can do all that ssh's configuration asks for, else the user's ssh program
-  kLibrary,  // libssh2
   kOpenssh,  // the user's ssh program
 };
-
-// The remedy for what libssh2 cannot, where nothing but libssh2 is to connect.
-inline constexpr std::string_view kUseOpenssh =
-    "if `ssh HOST` works without a question: transport = \"openssh\" in [ssh], or --transport "
-    "openssh";
 
 struct Target {
   std::string

@@ -88,13 +88,19 @@ std::optional<IdentityFile> LookAtIdentityFile(const std::string& path) {
   identity.is_private = file.text().find(" PRIVATE KEY-----") != std::string::npos;
   if (!identity.is_private) {
     identity.public_blob = BlobOfPublicKey(text ? file.text() : *beside);
+    identity.odd = "IdentityFile names a public key";
     return identity;
   }
   identity.unprotected = IsUnprotected(path);
   ReadOpensshHeader(file, identity);
   // PEM files say "Proc-Type: 4,ENCRYPTED" or "BEGIN ENCRYPTED PRIVATE KEY".
   if (file.text().find("ENCRYPTED") != std::string::npos) identity.encrypted = true;
-  if (identity.public_blob.empty()) identity.public_blob = BlobOfPublicKey(beside.value_or(""));
+  const std::string blob_beside = BlobOfPublicKey(beside.value_or(""));
+  if (identity.public_blob.empty()) identity.public_blob = blob_beside;
+  // ssh refuses both, and libssh2 does not.
+  if (file.text().find('\r') != std::string::npos) identity.odd = path + " has carriage returns";
+  if (beside && identity.public_blob != blob_beside)
+    identity.odd = path + " has another key's .pub beside it";
   return identity;
 }
 

@@ -12,6 +12,7 @@ struct IdentityFile {
   bool encrypted = false;
   bool is_private = true;    // false: a public key, or nothing of which a private key is known
   bool unprotected = false;  // others may read it: ssh does not use such a key, nor do we
+  std::string odd;  // why it is for ssh ("IdentityFile names a public key"); empty: it is not
 };
 
 // nullopt when there is neither such a file nor PATH.pub, or they cannot be read.

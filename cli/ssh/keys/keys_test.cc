@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
+#include "base/text.h"
 #include "cli/ssh/config/algorithms.h"
 #include "cli/ssh/keys/identity_file.h"
 #include "cli/ssh/keys/key_offers.h"
@@ -23,6 +24,14 @@ std::string Blob(const std::string& type, const std::string& rest) {
   AppendString(blob, type);
   AppendString(blob, rest);
   return blob;
+}
+
+IdentityFile Named(const std::string& path, const std::string& blob, bool encrypted) {
+  IdentityFile file;
+  file.path = path;
+  file.public_blob = blob;
+  file.encrypted = encrypted;
+  return file;
 }
 
 std::vector<std::string> Blobs(const KeyOffers& offers) {
@@ -65,12 +74,11 @@ TEST_F(IdentityFileTest, DoesNotOfferAKeyThatOthersMayRead) {
   fs::permissions(path, fs::perms(0644));
   const auto identity = LookAtIdentityFile(path);
   ASSERT_TRUE(identity);
-  const KeyOffers offers = ArrangeOffers({}, {*identity}, false);
+  const KeyOffers offers = ArrangeOffers({}, {*identity}, {});
   EXPECT_TRUE(offers.offers.empty());
-  EXPECT_EQ(offers.left_out,
-            std::vector<std::string>{path + " (others may read it; chmod 600 it)"});
+  EXPECT_EQ(offers.beyond, "");
   // An agent that has it signs without the file.
-  EXPECT_EQ(ArrangeOffers({{identity->public_blob, "open"}}, {*identity}, false).offers.size(), 1U);
+  EXPECT_EQ(ArrangeOffers({{identity->public_blob, "open"}}, {*identity}, {}).offers.size(), 1U);
 }
 
 TEST_F(IdentityFileTest, TakesThePublicKeyOfAPemFileFromBesideIt) {
@@ -94,24 +102,49 @@ TEST_F(IdentityFileTest, JunkIsAFileWithoutAPublicKey) {
 TEST(ArrangeOffers, FollowsOpensshsOrder) {
   const std::vector<AgentKey> agent = {{Blob("ssh-ed25519", "1"), "one"},
                                        {Blob("ssh-ed25519", "2"), "two"}};
-  const std::vector<IdentityFile> files = {{"/a", Blob("ssh-ed25519", "3"), false},
-                                           {"/b", Blob("ssh-ed25519", "2"), true}};
-  EXPECT_EQ(Blobs(ArrangeOffers(agent, files, false)),
+  const std::vector<IdentityFile> files = {Named("/a", Blob("ssh-ed25519", "3"), false),
+                                           Named("/b", Blob("ssh-ed25519", "2"), true)};
+  HostConfig host;
+  EXPECT_EQ(Blobs(ArrangeOffers(agent, files, host)),
             (std::vector<std::string>{"agent 2", "agent 1", "file /a3"}));
-  EXPECT_EQ(Blobs(ArrangeOffers(agent, files, true)),
+  host.identities_only = true;
+  EXPECT_EQ(Blobs(ArrangeOffers(agent, files, host)),
             (std::vector<std::string>{"agent 2", "file /a3"}));
 }
 
-TEST(ArrangeOffers, SaysWhatItLeavesOut) {
+TEST(ArrangeOffers, LeavesToSshWhatLibssh2CannotUseOrSshDoesNot) {
   const std::vector<AgentKey> agent = {{Blob("sk-ssh-ed25519@openssh.com", "1"), "token"}};
-  const std::vector<IdentityFile> files = {{"/a", Blob("ssh-ed25519", "3"), true}};
-  const KeyOffers offers = ArrangeOffers(agent, files, false);
+  const std::vector<IdentityFile> files = {Named("/a", Blob("ssh-ed25519", "3"), true)};
+  const KeyOffers offers = ArrangeOffers(agent, files, {});
   EXPECT_TRUE(offers.offers.empty());
-  ASSERT_EQ(offers.left_out.size(), 2U);
-  EXPECT_NE(offers.left_out[0].find("of a type that tfdist cannot use"), std::string::npos);
-  EXPECT_EQ(offers.left_out[1], "/a (encrypted, and not in ssh-agent)");
   EXPECT_EQ(offers.beyond, "ssh-agent holds a key of type sk-ssh-ed25519@openssh.com");
-  EXPECT_EQ(ArrangeOffers({}, files, false).beyond, "");
+  EXPECT_EQ(ArrangeOffers({}, files, {}).beyond, "");
+  const auto with_bits = [](int bits) {
+    HostConfig host;
+    host.required_rsa_bits = bits;
+    return host;
+  };
+  // Nothing tells what the file holds.
+  EXPECT_EQ(ArrangeOffers({}, {Named("/pem", "", false)}, with_bits(1024)).beyond, "");
+  EXPECT_NE(ArrangeOffers({}, {Named("/pem", "", false)}, with_bits(2048)).beyond, "");
+  std::string rsa = Blob("ssh-rsa", "e");
+  AppendString(rsa, std::string(128, '\x80'));
+  EXPECT_EQ(ArrangeOffers({}, {Named("/rsa", rsa, false)}, with_bits(1024)).beyond, "");
+  EXPECT_NE(ArrangeOffers({}, {Named("/rsa", rsa, false)}, with_bits(1025)).beyond, "");
+}
+
+TEST_F(IdentityFileTest, LeavesToSshWhatSshRefuses) {
+  const std::string path = MakeKey("key", {"-t", "ed25519", "-N", ""});
+  EXPECT_EQ(LookAtIdentityFile(path)->odd, "");
+  const std::string other = MakeKey("other", {"-t", "ed25519", "-N", ""});
+  fs::copy(other + ".pub", path + ".pub", fs::copy_options::overwrite_existing);
+  EXPECT_EQ(LookAtIdentityFile(path)->odd, path + " has another key's .pub beside it");
+  std::ifstream file(other);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  ReplaceAll(text, "\n", "\r\n");
+  std::ofstream(other) << text;
+  EXPECT_EQ(LookAtIdentityFile(other)->odd, other + " has carriage returns");
+  EXPECT_EQ(LookAtIdentityFile(other + ".pub")->odd, "IdentityFile names a public key");
 }
 
 TEST(Fingerprint, IsWhatSshKeygenShows) {

@@ -10,94 +10,37 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <map>
-#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/thread_annotations.h"
 #include "base/unique_fd.h"
+#include "cli/ssh/config/algorithms.h"
 #include "cli/ssh/config/config_patterns.h"
 #include "cli/ssh/keys/public_key.h"
 
 namespace tfdist::ssh {
 namespace {
 
-using Marker = KnownKey::Marker;
-
 constexpr size_t kMaxFileBytes = size_t{64} << 20;
 constexpr std::string_view kBlanks = " \t";
 constexpr std::string_view kHashMagic = "|1|";
 constexpr size_t kSaltBytes = 20;
-// match.c: a longer one matches nothing, nor does what stands behind it.
+// match.c: a longer one matches nothing there, nor does what follows it.
 constexpr size_t kMaxPatternBytes = 1022;
-// hostfile.c: of a marker, and of the name of a key's type.
-constexpr size_t kMaxMarkerBytes = 31;
-constexpr size_t kMaxTypeBytes = 127;
-
-// sshkey.c sshkey_type_from_name: what stands in known_hosts for a type; a line with any other word is none.
-constexpr std::array<std::string_view, 24> kTypes = {
-    "ssh-ed25519",
-    "ssh-rsa",
-    "rsa-sha2-256",
-    "rsa-sha2-512",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "sk-ssh-ed25519@openssh.com",
-    "sk-ecdsa-sha2-nistp256@openssh.com",
-    "webauthn-sk-ecdsa-sha2-nistp256@openssh.com",
-    "ssh-dss",
-    "ssh-ed25519-cert-v01@openssh.com",
-    "ssh-rsa-cert-v01@openssh.com",
-    "rsa-sha2-256-cert-v01@openssh.com",
-    "rsa-sha2-512-cert-v01@openssh.com",
-    "ecdsa-sha2-nistp256-cert-v01@openssh.com",
-    "ecdsa-sha2-nistp384-cert-v01@openssh.com",
-    "ecdsa-sha2-nistp521-cert-v01@openssh.com",
-    "sk-ssh-ed25519-cert-v01@openssh.com",
-    "sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
-    "webauthn-sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
-    "ssh-dss-cert-v01@openssh.com",
-    "ssh-xmss@openssh.com",
-    "ssh-xmss-cert-v01@openssh.com",
-};
-// The same function took these in any case, before OpenSSH 10.
-constexpr std::array<std::string_view, 6> kShortTypes = {"ED25519",    "RSA",      "ECDSA",
-                                                         "ED25519-SK", "ECDSA-SK", "DSA"};
-
-bool IsType(std::string_view word) {
-  if (std::ranges::find(kTypes, word) != kTypes.end()) return true;
-  return std::ranges::any_of(
-      kShortTypes, [&](std::string_view type) { return LowerCase(type) == LowerCase(word); });
-}
 
 void SkipBlanks(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
 }
 
+// And the blanks behind it.
 std::string_view TakeWord(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find_first_of(kBlanks));
   text.remove_prefix(word.size());
+  SkipBlanks(text);
   return word;
-}
-
-// check_markers: a marker ends at the first space of the line, and only where there is none, at a tab. nullopt: the line
-// is none.
-std::optional<Marker> TakeMarker(std::string_view& line) {
-  Marker marker = Marker::kNone;
-  while (line.starts_with('@')) {
-    if (marker != Marker::kNone) return std::nullopt;
-    size_t end = line.find(' ');
-    if (end == std::string_view::npos) end = line.find('\t');
-    if (end == std::string_view::npos || end > kMaxMarkerBytes) return std::nullopt;
-    const std::string_view word = line.substr(0, end);
-    if (word != "@revoked" && word != "@cert-authority") return std::nullopt;
-    marker = word == "@revoked" ? Marker::kRevoked : Marker::kAuthority;
-    line.remove_prefix(end);
-    SkipBlanks(line);
-  }
-  return marker;
 }
 
 // match.c match_pattern_list.
@@ -107,7 +50,6 @@ bool MatchesList(const std::string& name, std::string_view list) {
     const bool negated = list.front() == '!';
     if (negated) list.remove_prefix(1);
     const std::string_view pattern = TakeUpTo(',', list);
-    if (pattern.size() > kMaxPatternBytes) return false;
     if (!MatchesPattern(name, LowerCase(pattern))) continue;
     if (negated) return false;
     matched = true;
@@ -200,41 +142,44 @@ KnownHostsFile::KnownHostsFile(std::string path, std::string text)
   for (int number = 1; !rest.empty(); ++number) {
     std::string_view text_line = TakeUpTo('\n', rest);
     text_line = text_line.substr(0, text_line.find('\0'));
+    SkipBlanks(text_line);
+    if (text_line.empty() || text_line.front() == '#') continue;
     Line line;
     line.number = number;
-    if (Parse(text_line, line)) lines_.push_back(line);
+    // A second marker counts as a name, which it is not: ssh takes no such line.
+    line.is_marked = text_line.front() == '@';
+    if (line.is_marked) (void)TakeWord(text_line);
+    line.names = TakeWord(text_line);
+    line.type = TakeWord(text_line);
+    line.key = text_line.substr(0, text_line.find_first_of(" \t\r"));
+    lines_.push_back(line);
   }
 }
 
-bool KnownHostsFile::Parse(std::string_view text, Line& line) {
-  SkipBlanks(text);
-  if (text.empty() || text.front() == '#') return false;
-  const auto marker = TakeMarker(text);
-  if (!marker) return false;
-  line.marker = *marker;
-  line.names = TakeWord(text);
-  SkipBlanks(text);
-  line.type = TakeWord(text);
-  if (line.type.size() > kMaxTypeBytes || !IsType(line.type)) return false;
-  SkipBlanks(text);
-  line.key = text.substr(0, text.find_first_of(" \t\r"));
-  return !line.key.empty() && line.key.front() != '#';
+bool KnownKeys::Have(std::string_view blob) const {
+  return std::ranges::any_of(keys, [&](const KnownKey& key) { return key.blob == blob; });
+}
+
+void KnownKeys::Add(KnownKeys more) {
+  std::ranges::move(more.keys, std::back_inserter(keys));
+  if (odd.empty()) odd = std::move(more.odd);
 }
 
 KnownKeys KnownHostsFile::Find(const std::string& name) const {
   const std::string lower_name = LowerCase(name);
-  KnownKeys keys;
+  KnownKeys found;
   for (const Line& line : lines_) {
     if (!MatchesNames(name, lower_name, line.names)) continue;
     auto blob = FromBase64(line.key);
-    if (!blob) continue;
-    keys.push_back({.marker = line.marker,
-                    .file = path_,
-                    .line = line.number,
-                    .type = std::string(line.type),
-                    .blob = std::move(*blob)});
+    const bool is_plain = !line.is_marked && line.names.size() <= kMaxPatternBytes &&
+                          IsKeyType(line.type) && blob && KeyType(*blob) == line.type;
+    if (is_plain) {
+      found.keys.push_back({std::string(line.type), *std::move(blob)});
+    } else if (found.odd.empty()) {
+      found.odd = fmt::format("{} line {}", path_, line.number);
+    }
   }
-  return keys;
+  return found;
 }
 
 std::shared_ptr<const KnownHostsFile> ReadKnownHosts(const std::string& path) {

@@ -1,6 +1,6 @@
-// The lines of a known_hosts file that are about a name: the ones that `ssh-keygen -F NAME` finds. It is read here because
-// one ssh-keygen for each host and file was most of what a start cost the client. The rules are those of OpenSSH 9.2
-// and 10.0, hostfile.c hostkeys_foreach; tests compare with the ssh-keygen of the machine.
+// The plain lines of a known_hosts file that are about a name. It is read here because one ssh-keygen for each host and file was
+// most of what a start cost the client. Names match as in OpenSSH (hostfile.c hostkeys_foreach); a line of any other form
+// leads to ssh(1). Tests compare with the ssh-keygen of the machine.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,20 @@
 namespace tfdist::ssh {
 
 struct KnownKey {
-  enum class Marker { kNone, kRevoked, kAuthority };
-  Marker marker = Marker::kNone;
-  std::string file;
-  int line = 0;
-  std::string type;
+  std::string type;  // one that libssh2 has
   std::string blob;  // decoded
 };
 
 // The lines that are about one name.
-using KnownKeys = std::vector<KnownKey>;
+struct KnownKeys {
+  std::vector<KnownKey> keys;
+  // "FILE line 3": one that only ssh understands: it has a marker, another type, or nothing that is a key.
+  std::string odd;
+
+  [[nodiscard]] bool empty() const { return keys.empty() && odd.empty(); }
+  [[nodiscard]] bool Have(std::string_view blob) const;
+  void Add(KnownKeys more);
+};
 
 // Never changes once it is made, so any thread may ask it.
 class KnownHostsFile {
@@ -31,20 +35,17 @@ class KnownHostsFile {
   KnownHostsFile(const KnownHostsFile&) = delete;
   KnownHostsFile& operator=(const KnownHostsFile&) = delete;
 
-  // `name` as known_hosts writes it: "10.0.0.1", "[10.0.0.1]:2200". Lines whose key is no base64 are left out, as ssh
-  // cannot use them either.
+  // `name` as known_hosts writes it: "10.0.0.1", "[10.0.0.1]:2200".
   [[nodiscard]] KnownKeys Find(const std::string& name) const;
 
  private:
   struct Line {
-    KnownKey::Marker marker = KnownKey::Marker::kNone;
+    bool is_marked = false;  // @revoked and the like
     int number = 0;
     std::string_view names;
     std::string_view type;
     std::string_view key;  // base64
   };
-  static bool Parse(std::string_view text, Line& line);
-
   const std::string path_;
   const std::string text_;  // what the lines are views of
   std::vector<Line> lines_;

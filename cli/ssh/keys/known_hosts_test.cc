@@ -4,42 +4,76 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <fstream>
+#include <sstream>
+
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::ssh {
 namespace {
 
-using Kind = Verdict::Kind;
-using Marker = KnownKey::Marker;
+// A key is a length and its type first (RFC 4253 6.6): "ssh-ed25519", and the letter A or B.
+const std::string kKey("\0\0\0\vssh-ed25519\0\0\0\1A", 20);
+const std::string kOther("\0\0\0\vssh-ed25519\0\0\0\1B", 20);
+constexpr const char* kLine = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAAUE=\n";
 
-KnownKey Key(Marker marker, const std::string& blob) {
-  return {.marker = marker, .file = "f", .line = 1, .type = "ssh-ed25519", .blob = blob};
+class KnownHostsTest : public testing::Test {
+ protected:
+  KnownHosts Of(const std::string& text) {
+    host_.host_name = "gpu9.example";
+    host_.user_known_hosts = {folder_.Write("known", text)};
+    return KnownHosts::Load(host_);
+  }
+
+  const TemporaryFolder folder_;
+  HostConfig host_;
+};
+
+TEST_F(KnownHostsTest, OnlyAPlainLineWithAnEqualKeyMakesAKeyKnown) {
+  const std::string line = std::string("gpu9.example ") + kLine;
+  const KnownHosts known = Of(line);
+  EXPECT_EQ(known.WhyBeyondLibrary(), "");
+  EXPECT_EQ(known.WhyNotKnown(kKey, ""), "");
+  EXPECT_NE(known.WhyNotKnown(kOther, ""), "");
+  for (const std::string more :
+       {"@revoked * ", "@cert-authority *.example ", "@new\tgpu9.example "}) {
+    EXPECT_NE(Of(line + more + kLine).WhyBeyondLibrary(), "") << more;
+  }
+  EXPECT_NE(Of("gpu9.example ssh-dss AAAA\n" + line).WhyBeyondLibrary(), "");
+  EXPECT_NE(Of("gpu9.example ssh-rsa" + std::string(kLine).substr(11) + line).WhyBeyondLibrary(),
+            "");
+  EXPECT_EQ(Of("@revoked other " + std::string(kLine) + line).WhyBeyondLibrary(), "");
+  EXPECT_NE(Of("other " + std::string(kLine)).WhyNotKnown(kKey, ""), "");
 }
 
-TEST(Judge, OneEqualKeyIsEnoughAndARevokedOneTooMuch) {
-  EXPECT_EQ(Judge({}, "a").kind, Kind::kUnknown);
-  EXPECT_EQ(Judge({Key(Marker::kNone, "b"), Key(Marker::kNone, "a")}, "a").kind, Kind::kKnown);
-  EXPECT_EQ(Judge({Key(Marker::kNone, "b")}, "a").kind, Kind::kChanged);
-  EXPECT_EQ(Judge({Key(Marker::kNone, "a"), Key(Marker::kRevoked, "a")}, "a").kind, Kind::kRevoked);
-  EXPECT_EQ(Judge({Key(Marker::kNone, "a"), Key(Marker::kRevoked, "b")}, "a").kind, Kind::kKnown);
-  EXPECT_EQ(Judge({Key(Marker::kAuthority, "a")}, "a").kind, Kind::kUnknown);
+TEST_F(KnownHostsTest, ANewKeyIsAddedWhereNoLineIsAboutTheHost) {
+  host_.accept_new = true;
+  const KnownHosts known = Of("");
+  EXPECT_EQ(known.WhyBeyondLibrary(), "");
+  EXPECT_EQ(known.WhyNotKnown(kKey, ""), "");
+  std::ifstream file(host_.user_known_hosts[0]);
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), std::string("gpu9.example ") + kLine);
+  EXPECT_NE(KnownHosts::Load(host_).WhyNotKnown(kOther, ""), "");
+  host_.port = 2200;  // ssh judges lines without the port
+  EXPECT_NE(KnownHosts::Load(host_).WhyBeyondLibrary(), "");
 }
 
-TEST(KnownHosts, AnotherKeyOfTheAddressIsRefusedWhereCheckHostIpIsSet) {
-  const TemporaryFolder folder;
-  // A key is a length and its type first (RFC 4253 6.6): "ssh-ed25519", and the letter A or B.
-  HostConfig host;
-  host.host_name = "gpu9.example";
-  host.user_known_hosts = {
-      folder.Write("known", "10.0.0.9 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAAUE=\n")};
-  const std::string known("\0\0\0\vssh-ed25519\0\0\0\1A", 20);
-  const std::string other("\0\0\0\vssh-ed25519\0\0\0\1B", 20);
-  KnownHosts::Load(host).CheckAddress(other, "10.0.0.9");
-  host.check_host_ip = true;
-  KnownHosts::Load(host).CheckAddress(known, "10.0.0.9");
-  KnownHosts::Load(host).CheckAddress(other, "10.0.0.10");
-  EXPECT_THROW(KnownHosts::Load(host).CheckAddress(other, "10.0.0.9"), Error);
+TEST_F(KnownHostsTest, AnotherKeyOfTheAddressIsForSshWhereCheckHostIpIsSet) {
+  const std::string text = std::string("gpu9.example ") + kLine + "10.0.0.9 " +
+                           "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAAUI=\n";
+  EXPECT_EQ(Of(text).WhyNotKnown(kKey, "10.0.0.9"), "");
+  host_.check_host_ip = true;
+  EXPECT_EQ(Of(text).WhyNotKnown(kKey, "10.0.0.10"), "");
+  EXPECT_NE(Of(text).WhyNotKnown(kKey, "10.0.0.9"), "");
+}
+
+TEST_F(KnownHostsTest, AShortRsaKeyIsForSsh) {
+  host_.required_rsa_bits = 1024;
+  host_.accept_new = true;
+  const std::string rsa("\0\0\0\7ssh-rsa\0\0\0\1\3\0\0\0\1\x80", 21);
+  EXPECT_NE(Of("").WhyNotKnown(rsa, ""), "");
 }
 
 }  // namespace

@@ -32,14 +32,15 @@ std::string Fingerprint(std::string_view blob) {
 }
 
 // RFC 4253 6.6: type, e, n.
-size_t RsaBits(std::string_view blob) {
+int RsaBits(std::string_view blob) {
   WireReader reader(blob);
   if (reader.TakeString() != "ssh-rsa") return 0;
   (void)reader.TakeString();
   std::string_view modulus = reader.TakeString().value_or("");
   modulus.remove_prefix(std::min(modulus.find_first_not_of('\0'), modulus.size()));
   if (modulus.empty()) return 0;
-  return (modulus.size() - 1) * 8 + std::bit_width(static_cast<unsigned char>(modulus.front()));
+  return static_cast<int>((modulus.size() - 1) * 8 +
+                          std::bit_width(static_cast<unsigned char>(modulus.front())));
 }
 
 std::string Base64(std::string_view bytes) {

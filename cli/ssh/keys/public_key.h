@@ -14,7 +14,7 @@ std::string KeyType(std::string_view blob);
 std::string Fingerprint(std::string_view blob);
 
 // Of an RSA key's modulus; 0: it is of another type.
-size_t RsaBits(std::string_view blob);
+int RsaBits(std::string_view blob);
 
 std::string Base64(std::string_view bytes);
 // nullopt when `text` is not base64 with its padding.

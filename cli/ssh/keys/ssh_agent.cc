@@ -12,7 +12,6 @@
 
 #include "base/thread_annotations.h"
 #include "cli/ssh/config/phase_deadline.h"
-#include "cli/ssh/keys/passing_key.h"
 #include "cli/ssh/keys/wire.h"
 
 namespace tfdist::ssh {
@@ -22,7 +21,6 @@ constexpr char kRequestIdentities = 11;
 constexpr char kSignRequest = 13;
 constexpr uint8_t kIdentitiesAnswer = 12;
 constexpr uint8_t kSignResponse = 14;
-constexpr uint8_t kSuccess = 6;
 constexpr char kExtension = 27;
 constexpr uint32_t kRsaSha256 = 2;
 constexpr uint32_t kRsaSha512 = 4;
@@ -107,18 +105,12 @@ Signature SshAgent::Sign(std::string_view blob, std::string_view data, std::stri
   return SignatureInAnswer(*answer, algorithm);
 }
 
-// PROTOCOL.agent in OpenSSH's sources: a host's key, the session, the host's signature of that, whether the agent is forwarded.
-bool SshAgent::BindToNoHost(TimePoint deadline) {
-  constexpr std::string_view kSession = "none";
-  const SignedOnce host = SignWithPassingKey(kSession);
+// ssh-agent.c process_ext_session_bind: from then on a connection that was bound to no host sees none of the keys that are kept
+// for some. An agent that knows of no such thing goes on as before.
+void SshAgent::BindToNoHost(TimePoint deadline) {
   std::string request(1, kExtension);
   AppendString(request, "session-bind@openssh.com");
-  AppendString(request, host.key);
-  AppendString(request, kSession);
-  AppendString(request, host.signature);
-  request.push_back(0);
-  const auto answer = Ask(request, deadline);
-  return answer && WireReader(*answer).TakeByte() == kSuccess;
+  (void)Ask(request, deadline);
 }
 
 std::optional<std::string> SshAgent::Ask(std::string_view request, TimePoint deadline) {
@@ -213,7 +205,8 @@ namespace {
 // Whether the agent has the key, and keeps it for some hosts.
 bool IsBound(const std::string& socket_path, std::string_view blob, TimePoint deadline) {
   auto agent = SshAgent::Connect(socket_path, deadline);
-  if (!agent || !agent->BindToNoHost(deadline)) return false;
+  if (!agent) return false;
+  agent->BindToNoHost(deadline);
   const auto keys = agent->Keys(deadline);
   return keys && std::ranges::none_of(*keys, [&](const AgentKey& key) { return key.blob == blob; });
 }

@@ -63,18 +63,6 @@ int SignWithAgent(LIBSSH2_SESSION* /*session*/, unsigned char** signature, size_
   }
 }
 
-// `methods`: that the host offers instead.
-std::string RemedyWithoutKeys(std::string_view methods) {
-  if (methods.find("gssapi") != methods.npos || methods.find("hostbased") != methods.npos) {
-    return std::string(kUseOpenssh);
-  }
-  return "PubkeyAuthentication must be on in its sshd_config; or log in by hand where "
-         "~/.ssh/config has ControlMaster, "
-         "ControlPath and ControlPersist: with transport = \"openssh\" in [ssh], or --transport "
-         "openssh, tfdist uses that "
-         "connection";
-}
-
 // ssh finds it beside the key; libssh2 shows the key alone. Empty: there is none.
 std::string Certificate(const HostConfig& host) {
   std::vector<std::string> paths = host.certificate_files;
@@ -101,23 +89,22 @@ class Authenticator {
   void TellWhatTheHostSays();
   // Before the login, on one line; empty: nothing.
   [[nodiscard]] std::string WordsOfHost() const;
+  // Whether the host lets us in with it.
   bool Try(const KeyOffer& offer);
   int TryAgentKey(const KeyOffer& offer);
   int TryFile(const KeyOffer& offer);
-  void NoteAgent(Signature::Kind kind);
   [[noreturn]] void FailWithoutAcceptance() const;
   [[noreturn]] void FailWithBrokenConnection() const;
-  [[noreturn]] static void FailOfSilence(const std::string& when);
+  [[noreturn]] static void FailOfSilence();
 
   Connection& connection_;
   const HostConfig& host_;
   const KeyOffers& keys_;
   const Target& target_;
   TimePoint& deadline_;
-  std::vector<std::string> tried_;  // labels
-  // The agent has asked its user in vain, or asks still: no other program is to ask again.
-  std::string agent_words_;
   bool ssh_has_another_way_ = false;  // than keys, without a question
+  // The agent has asked its user in vain, or asks still: no other program is to ask again.
+  bool agent_refuses_ = false;
   bool agent_is_silent_ = false;
   const TimePoint begin_ = SystemClock().Now();
   bool told_ = false;
@@ -151,10 +138,9 @@ std::string Authenticator::WordsOfHost() const {
 
 void Authenticator::Run() {
   if (IsWelcomeAnyway()) return;
-  for (const KeyOffer& offer : keys_.offers) {
-    if (tried_.size() == kMaxOffers) break;
+  for (size_t at = 0; at < std::min(keys_.offers.size(), kMaxOffers); ++at) {
+    const KeyOffer& offer = keys_.offers[at];
     if (offer.in_agent && agent_is_silent_) continue;
-    tried_.push_back(offer.label);
     if (Try(offer)) return;
   }
   FailWithoutAcceptance();
@@ -170,31 +156,27 @@ bool Authenticator::IsWelcomeAnyway() {
   });
   if (methods == nullptr) {
     if (libssh2_userauth_authenticated(session) != 0) return true;
-    if (!code) FailOfSilence("asked how to log in");
+    if (!code) FailOfSilence();
     FailWithBrokenConnection();
   }
   const std::string_view all(methods);
   ssh_has_another_way_ = all.find("gssapi") != all.npos || all.find("hostbased") != all.npos;
-  if (std::strstr(methods, "publickey") == nullptr) {
-    throw LibraryFailure(Phase::kAuth,
-                         fmt::format("the host takes no keys from user {}; it offers: {}",
-                                     host_.user, cli::OnOneLine(methods)),
-                         RemedyWithoutKeys(methods));
+  if (all.find("publickey") == all.npos) {
+    throw LibraryFailure(Phase::kAuth, fmt::format("the host takes no keys; it offers: {}",
+                                                   cli::OnOneLine(methods)));
   }
   return false;
 }
 
 bool Authenticator::Try(const KeyOffer& offer) {
   const auto code = Finish([&] { return offer.in_agent ? TryAgentKey(offer) : TryFile(offer); });
-  if (!code) FailOfSilence("offered " + offer.label);
+  if (!code) FailOfSilence();
   if (*code == 0) return true;
   // The server ends the connection when it has had enough.
   if (*code == LIBSSH2_ERROR_SOCKET_DISCONNECT || *code == LIBSSH2_ERROR_SOCKET_SEND ||
       *code == LIBSSH2_ERROR_SOCKET_RECV) {
     FailWithBrokenConnection();
   }
-  if (*code != LIBSSH2_ERROR_AUTHENTICATION_FAILED)
-    tried_.back() += fmt::format(" ({})", connection_.LastError());
   return false;
 }
 
@@ -206,17 +188,23 @@ int Authenticator::TryAgentKey(const KeyOffer& offer) {
       libssh2_userauth_publickey(connection_.session(), host_.user.c_str(),
                                  reinterpret_cast<const unsigned char*>(offer.blob.data()),
                                  offer.blob.size(), SignWithAgent, &abstract);
-  NoteAgent(kind);
+  agent_refuses_ = agent_refuses_ || kind == Signature::Kind::kRefused;
+  agent_is_silent_ = agent_is_silent_ || kind == Signature::Kind::kSilent;
   return code;
 }
 
-void Authenticator::NoteAgent(Signature::Kind kind) {
-  if (kind == Signature::Kind::kRefused) agent_words_ = "ssh-agent refuses to sign";
-  if (kind != Signature::Kind::kSilent) return;
-  agent_is_silent_ = true;
-  agent_words_ =
-      fmt::format("ssh-agent has not signed within {} s",
-                  std::chrono::round<std::chrono::seconds>(target_.limits.signature).count());
+void Authenticator::FailWithoutAcceptance() const {
+  const std::string cause = fmt::format("the host does not let {} in with its {} keys", host_.user,
+                                        std::min(keys_.offers.size(), kMaxOffers));
+  if (ssh_has_another_way_ || (!agent_refuses_ && !agent_is_silent_)) {
+    throw LibraryFailure(Phase::kAuth, cause);
+  }
+  const auto limit = std::chrono::round<std::chrono::seconds>(target_.limits.signature);
+  throw Error(Phase::kAuth,
+              cause + (agent_is_silent_
+                           ? fmt::format("; ssh-agent has not signed within {} s", limit.count())
+                           : "; ssh-agent refuses to sign"),
+              std::string(kAskTheAgent));
 }
 
 int Authenticator::TryFile(const KeyOffer& offer) {
@@ -225,54 +213,15 @@ int Authenticator::TryFile(const KeyOffer& offer) {
                                                 nullptr, offer.path.c_str(), "");
 }
 
-void Authenticator::FailWithoutAcceptance() const {
-  std::string cause = tried_.empty()
-                          ? fmt::format("there is no key to log in with as {}", host_.user)
-                          : fmt::format("the host does not let {} in with any of: {}", host_.user,
-                                        fmt::join(tried_, ", "));
-  if (!keys_.left_out.empty())
-    cause += fmt::format("; not offered: {}", fmt::join(keys_.left_out, ", "));
-  if (keys_.offers.size() > kMaxOffers)
-    cause += fmt::format("; {} more keys were not offered", keys_.offers.size() - kMaxOffers);
-  if (const std::string words = WordsOfHost(); !words.empty()) {
-    cause += "; the host says: " + words;
-  }
-  if (!agent_words_.empty() && ssh_has_another_way_) {
-    throw LibraryFailure(Phase::kAuth, cause + "; " + agent_words_, std::string(kAskTheAgent));
-  }
-  if (!agent_words_.empty()) {
-    throw Error(Phase::kAuth, cause + "; " + agent_words_, std::string(kAskTheAgent));
-  }
-  std::string remedy =
-      tried_.empty() ? "ssh-keygen -t ed25519, then ssh-copy-id to the host"
-                     : "check User and IdentityFile in ~/.ssh/config, or ssh-copy-id to the host";
-  if (!keys_.left_out.empty())
-    remedy =
-        "ssh-add the key that was not offered, or name another as IdentityFile in ~/.ssh/config";
-  if (!keys_.beyond.empty()) {
-    cause += "; " + keys_.beyond;
-    remedy = kUseOpenssh;
-  }
-  throw LibraryFailure(Phase::kAuth, std::move(cause), std::move(remedy));
-}
-
 // ssh would wait as long again.
-void Authenticator::FailOfSilence(const std::string& when) {
-  throw Unreachable(Phase::kAuth, "the host fell silent when " + when,
+void Authenticator::FailOfSilence() {
+  throw Unreachable(Phase::kAuth, "the host has begun the login and then fell silent",
                     std::string(kAboutSlowLogin));
 }
 
 void Authenticator::FailWithBrokenConnection() const {
-  if (tried_.empty()) {
-    throw LibraryBreak(Phase::kAuth, fmt::format("the connection broke before the login ({})",
-                                                 connection_.LastError()));
-  }
-  const std::string words = WordsOfHost();
   throw LibraryFailure(
-      Phase::kAuth,
-      fmt::format("the host ended the connection after {} keys of user {} ({}): {}{}{}",
-                  tried_.size(), host_.user, connection_.LastError(), fmt::join(tried_, ", "),
-                  words.empty() ? "" : "; the host says: ", words));
+      Phase::kAuth, fmt::format("the connection broke in the login ({})", connection_.LastError()));
 }
 
 }  // namespace
@@ -282,9 +231,7 @@ KeyOffers CollectKeys(const HostConfig& host, const Limits& limits, TimePoint& d
   for (const std::string& path : host.identity_files) {
     if (auto file = LookAtIdentityFile(path)) files.push_back(std::move(*file));
   }
-  KeyOffers keys =
-      ArrangeOffers(AgentKeysAt(host.agent_socket, limits, deadline), files, host.identities_only);
-  LeaveOutShortRsaKeys(keys, host.required_rsa_bits);
+  KeyOffers keys = ArrangeOffers(AgentKeysAt(host.agent_socket, limits, deadline), files, host);
   if (const std::string path = Certificate(host); !path.empty() && keys.beyond.empty()) {
     keys.beyond = path + " is a certificate";
   }

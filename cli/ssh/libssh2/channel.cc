@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/channel/tail.h"
+#include "cli/ssh/libssh2/library_failure.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -22,8 +23,6 @@ constexpr std::string_view kShell = "/bin/sh";
 constexpr size_t kInboxLimitBytes = 16 * 1024 * 1024;
 // Of one call of Read.
 constexpr size_t kReadLimitBytes = 1024 * 1024;
-constexpr std::chrono::seconds kEndOfOthersLimit{2};
-constexpr int kEndOfOthersPauseMs = 20;
 // Of a loop that goes on while something comes: its caller has a deadline to look at.
 constexpr int kMaxTurns = 64;
 // All reads must have buffers of one size. libssh2 computes a window adjustment from it; when it
@@ -48,7 +47,7 @@ class SshChannel : public cli::ByteChannel {
 
   ReadResult Read(std::string& out, TimePoint deadline) override;
   void Write(std::string_view bytes, TimePoint deadline) override;
-  [[nodiscard]] int PollFd() const override { return connection_->poll_fd(); }
+  [[nodiscard]] int PollFd() const override { return connection_->fd(); }
   [[nodiscard]] std::string Stderr() const override { return stderr_; }
 
   // Throws Error(kExec) when the host refuses to run it, LostConnection when it does not answer.
@@ -209,29 +208,17 @@ LIBSSH2_CHANNEL* OpenChannel(Connection& connection, TimePoint deadline, Open op
   return nullptr;
 }
 
-// A channel that we have closed counts on the host until its program has ended there: where sshd opens few at a
-// time (MaxSessions in sshd_config(5)), the next one may be refused just then.
-LIBSSH2_CHANNEL* OpenSessionChannel(Connection& connection, TimePoint deadline) {
-  const TimePoint give_up = std::min(deadline, SystemClock().Now() + kEndOfOthersLimit);
-  while (true) {
-    LIBSSH2_CHANNEL* channel = OpenChannel(connection, deadline, [](LIBSSH2_SESSION* session) {
-      return libssh2_channel_open_session(session);
-    });
-    if (channel != nullptr) return channel;
-    if (!connection.has_closed_channels() || SystemClock().Now() >= give_up) {
-      throw SessionRefused(Phase::kExec,
-                           fmt::format("the host opens no session: {}", connection.LastError()),
-                           "MaxSessions 10 (the default) or more in its sshd_config");
-    }
-    poll(nullptr, 0, kEndOfOthersPauseMs);
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<cli::ByteChannel> OpenShellChannel(std::shared_ptr<Connection> connection,
                                                    TimePoint deadline) {
-  LIBSSH2_CHANNEL* handle = OpenSessionChannel(*connection, deadline);
+  LIBSSH2_CHANNEL* handle = OpenChannel(*connection, deadline, [](LIBSSH2_SESSION* session) {
+    return libssh2_channel_open_session(session);
+  });
+  if (handle == nullptr) {
+    throw LibraryFailure(Phase::kExec,
+                         fmt::format("it opens no session: {}", connection->LastError()));
+  }
   auto channel = std::make_unique<SshChannel>(std::move(connection), handle);
   channel->StartShell(deadline);
   return channel;

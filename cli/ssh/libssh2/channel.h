@@ -4,22 +4,16 @@
 
 #include <memory>
 
-#include "base/error.h"
 #include "cli/channel/byte_channel.h"
 #include "cli/ssh/config/target.h"
 #include "cli/ssh/libssh2/connection.h"
 
 namespace tfdist::ssh {
 
-// The host opens no further session on the connection.
-class SessionRefused : public Error {
- public:
-  using Error::Error;
-};
-
 // Runs `/bin/sh` on the host: no terminal, no forwarding of anything, no environment sent. The
 // account's login shell, whichever it is, parses the command, which is therefore this fixed word.
-// Throws LostConnection; SessionRefused; Error(kExec) when the host refuses the program.
+// Throws LostConnection; LibraryFailure
+// when the host opens no session (MaxSessions in sshd_config(5)); Error(kExec) when it refuses the program.
 std::unique_ptr<cli::ByteChannel> OpenShellChannel(std::shared_ptr<Connection> connection,
                                                    TimePoint deadline);
 

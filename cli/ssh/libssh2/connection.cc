@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "cli/channel/stderr_pipe.h"
 #include "cli/channel/tail.h"
 
 namespace tfdist::ssh {
@@ -27,9 +26,7 @@ LIBSSH2_SESSION* NewSession() {
 
 }  // namespace
 
-Connection::Connection(Stream stream) : stream_(std::move(stream)), session_(NewSession()) {
-  if (stream_.jump) both_ = cli::PollBoth(fd(), stream_.jump->errors);
-}
+Connection::Connection(Stream stream) : stream_(std::move(stream)), session_(NewSession()) {}
 
 Connection::~Connection() {
   shutdown(fd(), SHUT_RDWR);
@@ -41,12 +38,11 @@ bool Connection::Wait(TimePoint deadline, bool also_for_input) {
   int16_t events = also_for_input ? POLLIN : 0;
   if ((directions & LIBSSH2_SESSION_BLOCK_INBOUND) != 0) events |= POLLIN;
   if ((directions & LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0) events |= POLLOUT;
-  if (deadline <= SystemClock().Now()) {
-    if (stream_.jump) stream_.jump->errors.Take();
-    return false;
-  }
+  const TimePoint now = SystemClock().Now();
+  if (deadline <= now) return false;
   if (events == 0) events = POLLIN;
-  (void)stream_.Poll(events, deadline);  // EINTR: libssh2 is asked once more
+  pollfd waited{fd(), events, 0};
+  poll(&waited, 1, PollTimeout(now, deadline));  // EINTR: libssh2 is asked once more
   if (!OutputIsBlocked() || closing_blocks_output_) FreeClosedChannels();
   return true;
 }
@@ -64,7 +60,6 @@ std::string Connection::LastError() const {
 
 void Connection::Close(LIBSSH2_CHANNEL* channel) {
   if (OutputIsBlocked()) SetBroken();  // by a packet of this channel, which nobody will finish now
-  has_closed_channels_ = true;
   closing_.push_back(channel);
   if (!broken_) FreeClosedChannels();
 }

@@ -25,8 +25,7 @@ class Connection {
 
   [[nodiscard]] LIBSSH2_SESSION* session() const { return session_; }
   [[nodiscard]] int fd() const { return stream_.fd.get(); }
-  // Readable when something has come from the host, or its jump has something to say.
-  [[nodiscard]] int poll_fd() const { return both_.valid() ? both_.get() : fd(); }
+  [[nodiscard]] bool has_jump() const { return stream_.jump.has_value(); }
 
   // Calls `step` until it answers something else than EAGAIN; nullopt when `deadline` passes first, which `step` may move.
   template <typename Step>
@@ -38,7 +37,7 @@ class Connection {
     }
   }
 
-  // Waits until libssh2 can continue; false when `deadline` has passed. Takes what a jump says, in either case.
+  // Waits until libssh2 can continue; false when `deadline` has passed.
   bool Wait(TimePoint deadline, bool also_for_input = false);
 
   // Whether libssh2 has part of a packet left that the socket did not take. Then only the call that
@@ -46,14 +45,11 @@ class Connection {
   // would wait for the rest of the packet, and the rest for the new keys, for ever.
   [[nodiscard]] bool OutputIsBlocked() const;
 
-  // What the way to the host says, on one line; empty: nothing.
-  [[nodiscard]] std::string JumpErrors() { return ssh::JumpErrors(stream_); }
   // Why libssh2's last call failed, in its words.
   [[nodiscard]] std::string LastError() const;
 
   // Closes a channel that is no longer used, without waiting for the peer.
   void Close(LIBSSH2_CHANNEL* channel);
-  [[nodiscard]] bool has_closed_channels() const { return has_closed_channels_; }
 
   // Once set, nothing more can be sent or received in order.
   void SetBroken() { broken_ = true; }
@@ -63,10 +59,8 @@ class Connection {
   void FreeClosedChannels();
 
   Stream stream_;
-  UniqueFd both_;  // of a stream with a jump
   LIBSSH2_SESSION* session_;
   std::vector<LIBSSH2_CHANNEL*> closing_;  // the peer has not yet confirmed
-  bool has_closed_channels_ = false;
   bool closing_blocks_output_ = false;
   bool broken_ = false;
 };

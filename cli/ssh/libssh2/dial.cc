@@ -11,18 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <list>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/failures.h"
-#include "cli/channel/tail.h"
 #include "cli/ssh/config/path_words.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/libssh2/resolve.h"
-#include "cli/ssh/openssh/openssh_failure.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -135,33 +132,6 @@ void SetOptions(int fd) {
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-// As ssh does: the user's shell, which becomes the command.
-std::vector<std::string> ProxyCommand(const HostConfig& host) {
-  const char* shell = std::getenv("SHELL");
-  return {shell != nullptr && *shell != '\0' ? shell : "/bin/sh", "-c",
-          "exec " + host.proxy_command};
-}
-
-Stream DialThrough(const std::vector<std::string>& command, std::shared_ptr<const void> kept) {
-  std::array<int, 2> ends{};
-  std::array<int, 2> errors{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw Error(Phase::kConnect, WithErrno("socketpair", errno));
-  }
-  Stream stream;
-  stream.fd.Reset(ends[0]);
-  const UniqueFd far_end(ends[1]);
-  if (pipe2(errors.data(), O_CLOEXEC) != 0) throw Error(Phase::kConnect, WithErrno("pipe", errno));
-  UniqueFd stderr_pipe(errors[0]);
-  const UniqueFd far_stderr(errors[1]);
-  fcntl(stream.fd.get(), F_SETFL, O_NONBLOCK);
-  fcntl(stderr_pipe.get(), F_SETFL, O_NONBLOCK);
-  stream.jump.emplace(
-      cli::Child::Spawn(command, {far_end.get(), far_end.get(), far_stderr.get()}, std::move(kept)),
-      std::move(stderr_pipe));
-  return stream;
-}
-
 }  // namespace
 
 UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, TimePoint deadline) {
@@ -182,31 +152,16 @@ UniqueFd DialTcp(const std::string& host_name, int port, const Limits& limits, T
   return winner;
 }
 
-Stream Dial(const HostConfig& host, const std::optional<JumpWay>& jump, const Limits& limits,
-            TimePoint deadline) {
-  if (!host.proxy_command.empty()) return DialThrough(ProxyCommand(host), nullptr);
-  if (jump) return DialThrough(jump->argv, jump->held);
-  Stream stream;
-  stream.fd = DialTcp(host.host_name, host.port, limits, deadline);
+Stream DialThrough(const JumpWay& jump) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw Error(Phase::kConnect, WithErrno("socketpair", errno));
+  }
+  Stream stream{UniqueFd(ends[0])};
+  const UniqueFd far_end(ends[1]);
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  stream.jump.emplace(cli::Child::Spawn(jump.argv, {far_end.get(), far_end.get(), -1}, jump.held));
   return stream;
-}
-
-int16_t Stream::Poll(int16_t events, TimePoint deadline) {
-  std::array<pollfd, 2> polled{{{fd.get(), events, 0}, {jump ? jump->errors.fd() : -1, POLLIN, 0}}};
-  poll(polled.data(), polled.size(), PollTimeout(SystemClock().Now(), deadline));
-  if (jump) jump->errors.Take();
-  return polled[0].revents;
-}
-
-bool HasReached(Stream& stream) {
-  stream.jump->errors.Take();
-  return WasOpened(stream.jump->errors.text());
-}
-
-std::string JumpErrors(Stream& stream) {
-  if (!stream.jump) return {};
-  stream.jump->errors.Take();
-  return cli::OnOneLine(WithoutSteps(stream.jump->errors.text()));
 }
 
 }  // namespace tfdist::ssh

@@ -1,14 +1,10 @@
 #include "cli/ssh/libssh2/handshake.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/socket.h>
 
-#include <array>
+#include <algorithm>
 
 #include "base/error.h"
-#include "cli/channel/tail.h"
-#include "cli/ssh/config/path_words.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/libssh2/library_failure.h"
 
@@ -41,73 +37,51 @@ void RestrictAlgorithms(const Connection& connection, const Algorithms& algorith
   SetMethods(connection, LIBSSH2_METHOD_SIGN_ALGO, kSignatures);
 }
 
-[[noreturn]] void FailHandshake(const Connection& connection, const Algorithms& algorithms,
-                                int code) {
-  const bool met = libssh2_session_banner_get(connection.session()) != nullptr;
-  if (met && code == LIBSSH2_ERROR_KEX_FAILURE) {
-    throw LibraryFailure(
-        Phase::kConnect,
-        fmt::format("no agreement on algorithms, or the key exchange failed ({}); tfdist has {}; "
-                    "ciphers {}; MACs {}; host keys {}",
-                    connection.LastError(), algorithms.key_exchanges, algorithms.ciphers,
-                    algorithms.macs, algorithms.host_keys),
-        fmt::format("{} (ssh -vv to the host shows what it offers)", kUseOpenssh));
-  }
-  throw LibraryBreak(Phase::kConnect, fmt::format("the connection broke during the {}: {}",
-                                                  met ? "key exchange" : "exchange of versions",
-                                                  connection.LastError()));
+[[noreturn]] void FailHandshake(const Connection& connection, bool met, int code) {
+  const bool disagree = met && code == LIBSSH2_ERROR_KEX_FAILURE;
+  throw LibraryFailure(
+      Phase::kConnect,
+      fmt::format("{}: {}",
+                  disagree ? "no agreement on algorithms, or the key exchange failed"
+                  : met    ? "the connection broke during the key exchange"
+                           : "it hung up before its SSH version",
+                  connection.LastError()));
 }
 
-Greeting Classify(std::string_view text) {
-  if (text.starts_with(std::string_view("SSH-").substr(0, text.size())))
-    return {Greeting::Kind::kSomething, ""};
-  const std::string line = cli::OnOneLine(text);
-  // sshd.c, drop_connection(). From OpenSSH 9.8 on the second text stands for MaxStartups and for
-  // PerSourcePenalties alike; a connection that it drops with it adds to no penalty.
-  if (text.starts_with("Exceeded MaxStartups") || text.starts_with("Not allowed at this time"))
-    return {Greeting::Kind::kDropped, line};
-  // RFC 4253 4.2: other lines may come before the version.
-  return {Greeting::Kind::kSomething, line};
+[[noreturn]] void FailOfSilence(const Connection& connection, bool met) {
+  if (met) throw LibraryFailure(Phase::kConnect, "it fell silent during the key exchange");
+  if (connection.has_jump()) {
+    throw LibraryFailure(Phase::kConnect, "nothing came through its jump host");
+  }
+  throw NoVersion(Phase::kConnect, "it took the connection and then said nothing",
+                  "is it an sshd that listens on that port? Its machine may be too busy");
 }
 
 }  // namespace
 
-Greeting AwaitGreeting(Stream& stream, TimePoint deadline) {
-  while (stream.Poll(POLLIN, deadline) == 0) {
-    if (SystemClock().Now() >= deadline) return {Greeting::Kind::kSilent, ""};
-  }
-  std::array<char, 256> text{};
-  const ssize_t got = recv(stream.fd.get(), text.data(), text.size(), MSG_PEEK);
-  if (got <= 0) return {Greeting::Kind::kDropped, ""};
-  return Classify({text.data(), static_cast<size_t>(got)});
-}
-
 void Handshake(Connection& connection, const Algorithms& algorithms,
-               const std::vector<std::string>& first_key_types, const Limits& limits,
+               const std::vector<std::string>& first_key_types, const Target& target,
                TimePoint deadline) {
   RestrictAlgorithms(connection, algorithms, first_key_types);
-  TimePoint phase_end = Within(limits.banner, deadline);
+  const TimePoint patience = Within(kVersionPatience, deadline);
+  TimePoint end = Within(target.limits.banner, deadline);
+  // What is beyond the jump host only ssh can tell.
+  if (connection.has_jump()) end = std::min(end, patience);
+  bool told = false;
   bool met = false;
-  int code = 0;
-  while ((code = libssh2_session_handshake(connection.session(), connection.fd())) ==
-         LIBSSH2_ERROR_EAGAIN) {
+  while (true) {
+    const int code = libssh2_session_handshake(connection.session(), connection.fd());
+    if (code == 0) return;
     if (!met && libssh2_session_banner_get(connection.session()) != nullptr) {
       met = true;
-      phase_end = Within(limits.key_exchange, deadline);
+      end = Within(target.limits.key_exchange, deadline);
     }
-    if (!connection.Wait(phase_end)) {
-      if (!met) {
-        const std::string on_the_way = connection.JumpErrors();
-        throw NoVersion(Phase::kConnect,
-                        fmt::format("it took the connection and then said nothing{}{}",
-                                    on_the_way.empty() ? "" : ": ", on_the_way),
-                        "is it an sshd that listens on that port? Its machine may be too busy");
-      }
-      throw LibraryBreak(Phase::kConnect, "the host fell silent during the key exchange",
-                         std::string(kSilentHandshake));
-    }
+    if (code != LIBSSH2_ERROR_EAGAIN) FailHandshake(connection, met, code);
+    if (connection.Wait(met || told ? end : std::min(end, patience))) continue;
+    if (SystemClock().Now() >= end) FailOfSilence(connection, met);
+    told = true;
+    if (target.on_note) target.on_note(std::string(kWaitsForVersion));
   }
-  if (code != 0) FailHandshake(connection, algorithms, code);
 }
 
 std::string HostKeyBlob(const Connection& connection) {

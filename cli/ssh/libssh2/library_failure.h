@@ -1,21 +1,17 @@
 // What libssh2 does not manage.
 #pragma once
 
+#include <string>
+
 #include "base/error.h"
-#include "base/failures.h"
 
 namespace tfdist::ssh {
 
-// The user's own ssh program may manage it: the cause says what it was.
+// The user's own ssh program may manage it, and gets its try: the cause is a note beside its success, and ssh's error is the one
+// that the user sees. So nothing is tried twice here, and nothing has a remedy.
 class LibraryFailure : public Error {
  public:
-  using Error::Error;
-};
-
-// The host speaks SSH, and the login broke off or stood still: it may be busy, or the user's own ssh program may manage it.
-class LibraryBreak : public Unreachable {
- public:
-  using Unreachable::Unreachable;
+  LibraryFailure(Phase phase, std::string cause) : Error(phase, std::move(cause)) {}
 };
 
 }  // namespace tfdist::ssh

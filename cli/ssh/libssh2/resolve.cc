@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/getent.h"
-#include "base/hosts_file.h"
 #include "base/text.h"
+#include "cli/ssh/libssh2/library_failure.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -52,20 +52,6 @@ std::vector<Address> AddressesIn(std::string_view answer, int port) {
   throw Unreachable(Phase::kResolve, fmt::format("{}: {}", host_name, why), remedy);
 }
 
-std::vector<Address> LookIntoHostsFile(const std::string& host_name, int port) {
-  std::vector<Address> addresses;
-  for (const std::string& word : AddressesInHostsFile(host_name)) {
-    for (const Address& address : Numeric(word, port)) addresses.push_back(address);
-  }
-  if (!addresses.empty()) return addresses;
-  FailToResolve(
-      host_name,
-      fmt::format("getent, which asks the DNS, cannot be run on this machine, and {} does "
-                  "not have the name",
-                  kHostsFile),
-      "install getent (libc-bin, on Alpine musl-utils), or give the host's address");
-}
-
 }  // namespace
 
 Address::Address(const sockaddr* address, socklen_t size) : size_(size) {
@@ -99,7 +85,9 @@ std::vector<Address> Resolve(const std::string& host_name, int port, TimePoint d
     FailToResolve(host_name, "this is no name of a host", "check the name");
   }
   const auto answer = AskGetent("ahosts", host_name, deadline);
-  if (!answer) return LookIntoHostsFile(host_name, port);
+  if (!answer)
+    throw LibraryFailure(Phase::kResolve,
+                         "getent, which asks the DNS, cannot be run on this machine");
   if (answer->exit_code == 0) addresses = AddressesIn(answer->output, port);
   if (addresses.empty()) {
     FailToResolve(

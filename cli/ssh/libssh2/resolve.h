@@ -28,8 +28,8 @@ class Address {
 // The numeric address at the other end of a connected socket; empty where it has none.
 std::string PeerAddress(int fd);
 
-// In the order in which they should be tried (RFC 6724, by getent ahosts; where there is no getent, as
-// /etc/hosts has them). Throws Unreachable(kResolve).
+// In the order in which they should be tried (RFC 6724, by getent ahosts). Throws Unreachable(kResolve); LibraryFailure where
+// there is no getent.
 std::vector<Address> Resolve(const std::string& host_name, int port, TimePoint deadline);
 
 }  // namespace tfdist::ssh

@@ -32,24 +32,44 @@ std::string_view LineWith(std::string_view part, std::string_view said) {
 
 bool Says(std::string_view said, std::string_view part) { return said.find(part) != said.npos; }
 
-// "SHA256:..." stands on a line of its own.
+// What follows `part` in each line with it.
+std::vector<std::string> Rests(std::string_view part, std::string_view said) {
+  std::vector<std::string> rests;
+  while (!said.empty()) {
+    const std::string_view line = TakeUpTo('\n', said);
+    const size_t at = line.find(part);
+    if (at != line.npos) rests.push_back(cli::OnOneLine(line.substr(at + part.size())));
+  }
+  return rests;
+}
+
+// "trainer@gpu7: Permission denied (publickey)." on one line, without what ends it.
+std::string WithoutPoint(std::string_view line) {
+  std::string words = cli::OnOneLine(line);
+  if (words.ends_with('.')) words.pop_back();
+  return words;
+}
+
+// The key that the host shows.
 std::string WithFingerprint(std::string_view said) {
-  const std::string_view line = LineWith("SHA256:", said);
-  return line.empty() ? "" : "; it shows " + cli::OnOneLine(line);
+  const std::vector<std::string> shown = Rests("debug1: Server host key: ", said);
+  return shown.empty() ? "" : "; it shows " + shown.back();
 }
 
 // ssh writes a box of capitals. "Offending ED25519 key in FILE:LINE" has the facts.
 LoginFailure ExplainChangedKey(std::string_view said, const std::string& host) {
-  constexpr std::string_view kIn = " key in ";
-  const std::string_view line = LineWith("Offending ", said);
-  const size_t at = line.find(kIn);
-  const std::string place =
-      at == line.npos ? "known_hosts" : cli::OnOneLine(line.substr(at + kIn.size()));
-  return {
-      Kind::kRefused, Phase::kHostKey,
-      fmt::format("the key of {} differs from {}{}; somebody may be listening in", host, place,
-                  WithFingerprint(said)),
-      "ask who runs the host; if its key was changed on purpose, remove that line (ssh-keygen -R)"};
+  const std::string_view offending = LineWith("Offending ", said);
+  const std::vector<std::string> places = Rests(" key in ", offending);
+  const std::string place = places.empty() ? "known_hosts" : places.back();
+  const std::string file = place.substr(0, place.rfind(':'));
+  const std::vector<std::string> names = Rests("Host key for ", said);
+  const std::string name = names.empty() ? host : names.back().substr(0, names.back().find(' '));
+  return {Kind::kRefused, Phase::kHostKey,
+          fmt::format("the key of {} differs from {}{}; somebody may be listening in", name, place,
+                      WithFingerprint(said)),
+          fmt::format("ask who runs the host; if its key was changed on purpose: ssh-keygen -f {} "
+                      "-R {}",
+                      ShellQuoted(file), ShellQuoted(name))};
 }
 
 LoginFailure ExplainHostKey(std::string_view said, const std::string& host) {
@@ -61,10 +81,10 @@ LoginFailure ExplainHostKey(std::string_view said, const std::string& host) {
             "the host needs a new host key"};
   }
   const std::string_view unknown = LineWith("host key is known for", said);
-  return {
-      Kind::kRefused, Phase::kHostKey,
-      cli::OnOneLine(unknown.empty() ? LineWith("Host key verification failed", said) : unknown),
-      std::string(kCompareOrTrust)};
+  return {Kind::kRefused, Phase::kHostKey,
+          WithoutPoint(unknown.empty() ? LineWith("Host key verification failed", said) : unknown) +
+              WithFingerprint(said),
+          std::string(kCompareOrTrust)};
 }
 
 // Before the SSH version of the host.
@@ -148,24 +168,6 @@ constexpr std::string_view kDebug = "debug1: ";
 constexpr std::string_view kConnecting = "debug1: Connecting to ";
 constexpr std::string_view kKeyAccepted = "debug1: Server accepts key: ";
 constexpr std::string_view kServiceAccepted = "debug1: SSH2_MSG_SERVICE_ACCEPT received";
-
-// What follows `part` in each line with it.
-std::vector<std::string> Rests(std::string_view part, std::string_view said) {
-  std::vector<std::string> rests;
-  while (!said.empty()) {
-    const std::string_view line = TakeUpTo('\n', said);
-    const size_t at = line.find(part);
-    if (at != line.npos) rests.push_back(cli::OnOneLine(line.substr(at + part.size())));
-  }
-  return rests;
-}
-
-// "trainer@gpu7: Permission denied (publickey)." on one line, without what ends it.
-std::string WithoutPoint(std::string_view line) {
-  std::string words = cli::OnOneLine(line);
-  if (words.ends_with('.')) words.pop_back();
-  return words;
-}
 
 // `Load key "/home/trainer/.ssh/id_rsa": error in libcrypto`
 std::string QuotedIn(std::string_view line) {
@@ -264,13 +266,25 @@ bool IsOwnWord(std::string_view line) {
                                        "@@@@@@@@@@",
                                        "PRIVATE KEY FILE!",
                                        "private key",
-                                       "Permissions 0"};
+                                       "Permissions 0",
+                                       kNoVersion,
+                                       kNoBanner};
   return std::ranges::any_of(kOwn, [&](std::string_view own) { return Says(line, own); });
+}
+
+// Of the host, or of a program on the way to it, on one line.
+std::string ForeignWords(std::string_view said) {
+  std::string words;
+  while (!said.empty()) {
+    const std::string_view line = TakeUpTo('\n', said);
+    if (!line.starts_with(kDebug) && !IsOwnWord(line)) words.append(line).append("\n");
+  }
+  return cli::OnOneLine(words);
 }
 
 // `all`: with ssh's steps; `said`: without.
 LoginFailure Explain(std::string_view all, std::string_view said, const std::string& host) {
-  if (Says(said, "Host key verification failed")) return ExplainHostKey(said, host);
+  if (Says(said, "Host key verification failed")) return ExplainHostKey(all, host);
   if (const std::string_view line = LineWith("Permission denied (", said); !line.empty()) {
     return ExplainDenial(all, line);
   }
@@ -287,11 +301,18 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
     const bool hung_up =
         saying.part == kNoVersion || saying.part == kNoBanner || saying.remedy == kHungUp;
     if (hung_up && IsByAnotherWay(said)) {
+      const std::string words = ForeignWords(said);
       return {saying.kind, saying.phase,
-              "the jump host or ProxyCommand gave no way to it; ssh says: " + cli::OnOneLine(line),
-              std::string(kNoWayThere)};
+              fmt::format("the jump host or ProxyCommand gave no way to it; ssh says: {}{}{}",
+                          cli::OnOneLine(line), words.empty() ? "" : "; on the way: ", words),
+              std::string(kNoWayThere), true};
     }
-    return {saying.kind, saying.phase, "ssh says: " + cli::OnOneLine(line),
+    // Before the version: "banner line 0: Not allowed at this time".
+    const std::vector<std::string> before =
+        Rests("debug1: kex_exchange_identification: banner ", all);
+    return {saying.kind, saying.phase,
+            fmt::format("ssh says: {}{}{}", cli::OnOneLine(line), before.empty() ? "" : "; ",
+                        before.empty() ? "" : before.back()),
             std::string(saying.remedy)};
   }
   return {Kind::kUnreachable, Phase::kConnect,
@@ -320,13 +341,7 @@ bool WasRefused(std::string_view said) { return Says(said, "Session open refused
 std::string WordsOfHost(std::string_view said) {
   const size_t begin = said.find(kServiceAccepted);
   if (begin == said.npos) return "";
-  said.remove_prefix(begin + kServiceAccepted.size());
-  std::string words;
-  while (!said.empty()) {
-    const std::string_view line = TakeUpTo('\n', said);
-    if (!line.starts_with(kDebug) && !IsOwnWord(line)) words.append(line).append("\n");
-  }
-  return cli::OnOneLine(words);
+  return ForeignWords(said.substr(begin + kServiceAccepted.size()));
 }
 
 LoginFailure ExplainLogin(std::string_view all, const std::string& host) {

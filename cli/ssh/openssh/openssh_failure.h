@@ -22,6 +22,7 @@ struct LoginFailure {
   Phase phase = Phase::kConnect;
   std::string cause;
   std::string remedy;
+  bool is_on_the_way = false;  // the program that connects ssh to the host has given no way
 };
 
 // `said`: at LogLevel DEBUG1, which has ssh's steps too. `host`: what ssh was given. The texts are those of OpenSSH 9.2, and of sshd 9.8; what is worded otherwise is shown as it is.

@@ -80,7 +80,7 @@ TEST(OpensshFailure, TheCauseIsTheLineThatSaysIt) {
       {"No ED25519 host key is known for gpu7 and you have requested strict checking.\r\n"
        "Host key verification failed.\r\n",
        FailureKind::kRefused, Phase::kHostKey,
-       "No ED25519 host key is known for gpu7 and you have requested strict checking."},
+       "No ED25519 host key is known for gpu7 and you have requested strict checking"},
       // Built without GSSAPI.
       {"command-line line 0: Unsupported option \"gssapidelegatecredentials\"\nsomething new\r\n",
        FailureKind::kUnreachable, Phase::kConnect, "ssh says: something new"},
@@ -124,18 +124,22 @@ TEST(OpensshFailure, AChangedKeyIsNamedWithItsLineAndFingerprint) {
   const LoginFailure failure = ExplainLogin(
       "@@@@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@@@@@\n"
       "IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\n"
+      "debug1: Server host key: ssh-ed25519 SHA256:abc\n"
       "The fingerprint for the ED25519 key sent by the remote host is\nSHA256:abc.\n"
       "Please contact your system administrator.\n"
       "Add correct host key in /home/u/.ssh/known_hosts to get rid of this message.\n"
       "Offending ED25519 key in /home/u/.ssh/known_hosts:12\n"
-      "Host key for gpu7 has changed and you have requested strict checking.\n"
+      "Host key for [gpu7]:2200 has changed and you have requested strict checking.\n"
       "Host key verification failed.\n",
       "gpu7");
   EXPECT_EQ(failure.kind, FailureKind::kRefused);
   EXPECT_EQ(failure.phase, Phase::kHostKey);
   EXPECT_EQ(failure.cause,
-            "the key of gpu7 differs from /home/u/.ssh/known_hosts:12; it shows SHA256:abc.; "
-            "somebody may be listening in");
+            "the key of [gpu7]:2200 differs from /home/u/.ssh/known_hosts:12; it shows ssh-ed25519 "
+            "SHA256:abc; somebody may be listening in");
+  EXPECT_EQ(failure.remedy,
+            "ask who runs the host; if its key was changed on purpose: ssh-keygen -f "
+            "'/home/u/.ssh/known_hosts' -R '[gpu7]:2200'");
 }
 
 TEST(OpensshFailure, WhatMayPassIsUnreachableAndWhatStaysIsNot) {

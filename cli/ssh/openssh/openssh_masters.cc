@@ -28,6 +28,7 @@
 #include "base/unique_fd.h"
 #include "cli/channel/child.h"
 #include "cli/channel/tail.h"
+#include "cli/ssh/config/host_key_words.h"
 #include "cli/ssh/config/logins.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/config/refused_port.h"
@@ -182,9 +183,13 @@ std::string AsProxyCommand(const std::vector<std::string>& argv) {
 // kLong: of a host that has begun a login before, and was slow.
 enum class Patience { kUsual, kLong };
 
+// kAll: with those of the program that connects ssh, which ssh passes on with -v only. A connection that lasts has a jump host's ssh
+// there, or nothing: another program may not bear that nobody reads what it says after the login.
+enum class Words { kOfSsh, kAll };
+
 std::vector<std::string> LoginCommand(const Target& target, const HostConfig& host,
                                       const std::optional<JumpWay>& jump, const std::string& socket,
-                                      Patience patience) {
+                                      Patience patience, Words words) {
   std::vector<std::string> argv = {"ssh", "-M", "-S", socket, "-N", "-T"};
   const auto add = [&](const char* option, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {option, value});
@@ -210,8 +215,8 @@ std::vector<std::string> LoginCommand(const Target& target, const HostConfig& ho
         std::string("LogLevel=DEBUG1")}) {
     argv.insert(argv.end(), {"-o", option});
   }
-  // -v: else nothing is heard of what the jump's ssh says.
-  if (jump) argv.insert(argv.end(), {"-v", "-o", "ProxyCommand=" + AsProxyCommand(jump->argv)});
+  if (words == Words::kAll) argv.emplace_back("-v");
+  if (jump) argv.insert(argv.end(), {"-o", "ProxyCommand=" + AsProxyCommand(jump->argv)});
   argv.insert(argv.end(), {"--", target.name});
   return WithoutQuestions(argv);
 }
@@ -311,7 +316,8 @@ class OthersTime {
   // Nobody has taken the connection, directly or through a jump host.
   [[nodiscard]] bool is_unanswered(std::chrono::milliseconds limit, bool has_jump) const {
     const auto waits = has_jump ? Reached::kNothing : Reached::kConnecting;
-    return reached_ == waits && last_look_ > last_word_ + limit;
+    // Nothing at all is heard of an ssh in a script that drops its stderr.
+    return said_bytes_ > 0 && reached_ == waits && last_look_ > last_word_ + limit;
   }
 
   // The host has said something, and waits. A page that it names is shown by the login that has the time for it. The agent
@@ -344,12 +350,12 @@ class OthersTime {
 // OpenSSH 8.5 the one in the background keeps stderr, so the pipe's end says nothing.) nullopt: it has worked.
 std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const HostConfig& host,
                                   const std::optional<JumpWay>& jump, const std::string& socket,
-                                  Patience patience, TimePoint& deadline) {
+                                  Patience patience, Words words, TimePoint& deadline) {
   (void)unlink(socket.c_str());  // of a killed one: ssh would not listen
   const TimePoint begin = SystemClock().Now();
   Pipe errors = MakePipe();
   cli::Child ssh =
-      cli::Child::Spawn(LoginCommand(target, host, jump, socket, patience),
+      cli::Child::Spawn(LoginCommand(target, host, jump, socket, patience, words),
                         {.in = -1, .out = -1, .err = errors.write_end.get()}, logins.Begin());
   errors.write_end.Reset();
   std::string said;
@@ -381,15 +387,16 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
 }
 
 // As LogIn. `deadline` is moved by the time that is not the host's.
-std::optional<LoginFailure> LogInWith(Patience patience, Logins& logins, const Target& target,
-                                      const HostConfig& host, const std::optional<JumpWay>& jump,
-                                      const std::string& socket, TimePoint& deadline) {
+std::optional<LoginFailure> LogInWith(Patience patience, Words words, Logins& logins,
+                                      const Target& target, const HostConfig& host,
+                                      const std::optional<JumpWay>& jump, const std::string& socket,
+                                      TimePoint& deadline) {
   const TimePoint begin = SystemClock().Now();
   const bool is_long = patience == Patience::kLong;
   const TimePoint first_end = is_long ? begin + kUserLimit + LoginLimit(target.limits)
                                       : Within(LoginLimit(target.limits), deadline);
   TimePoint end = first_end;
-  auto failure = LogIn(logins, target, host, jump, socket, patience, end);
+  auto failure = LogIn(logins, target, host, jump, socket, patience, words, end);
   deadline += is_long ? SystemClock().Now() - begin : end - first_end;
   return failure;
 }
@@ -403,8 +410,14 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
   TimePoint give_up = Within(limits.busy, deadline);
   RefusedPort port(target, host);
   auto patience = Patience::kUsual;
+  auto words = jump ? Words::kAll : Words::kOfSsh;
   for (int tries = 1;; ++tries) {
-    auto failure = LogInWith(patience, logins, target, host, jump, socket, deadline);
+    auto failure = LogInWith(patience, words, logins, target, host, jump, socket, deadline);
+    if (!failure && words == Words::kAll && !jump) {  // now it works
+      EndMastersAt({socket});
+      words = Words::kOfSsh;
+      continue;
+    }
     if (!failure) {
       RememberConnection(target, host);
       return std::nullopt;
@@ -414,6 +427,10 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
           fmt::format("; IdentityAgent names ${}, which is not set here", host.unset_agent);
       failure->remedy =
           fmt::format("set {}, or correct IdentityAgent in ssh's configuration", host.unset_agent);
+    }
+    if (host.trusts_anybody && failure->remedy == kCompareOrTrust) {
+      failure->cause += "; " + std::string(kTrustsAnybody);
+      failure->remedy = kTrustNewOnes;
     }
     if (failure->kind == LoginFailure::Kind::kSlowLogin && patience == Patience::kUsual) {
       patience = Patience::kLong;
@@ -425,6 +442,10 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
     }
     if (failure->kind == LoginFailure::Kind::kSilentPort &&
         port.WaitAfterSilence(deadline, give_up)) {
+      continue;
+    }
+    if (failure->is_on_the_way && words == Words::kOfSsh && tries == 1) {
+      words = Words::kAll;
       continue;
     }
     const auto pause = PauseAfter(tries);

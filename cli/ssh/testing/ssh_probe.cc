@@ -3,7 +3,7 @@
 //
 //   ssh_probe [OPTION VALUE]... ACTION HOST...
 //   options: --config FILE  --host-keys strict|accept-new  --user NAME
-//            --transport ssh|openssh|auto (default: ssh)
+//            --transport auto|openssh (default: auto)
 //            --config-ms N  and so on: how long one phase may take (kLimitOptions)
 //   actions: open           connects, runs a shell, checks that it answers
 //            again          the same, twice over one connection
@@ -41,14 +41,8 @@ constexpr std::chrono::seconds kDeadline{60};
 
 TimePoint Soon() { return SystemClock().Now() + kDeadline; }
 
-Target WithTheLibrary() {
-  Target target;
-  target.program = Program::kLibrary;
-  return target;
-}
-
 struct Arguments {
-  Target target = WithTheLibrary();  // all but its name
+  Target target;  // all but its name
   std::string action;
   std::string remote_dir;
   std::chrono::milliseconds answer = kDeadline;  // limit of `jobs` and `both`, once connected
@@ -150,8 +144,7 @@ Json Act(const Arguments& arguments, const std::string& host, Json& notes) {
   Target target = arguments.target;
   target.name = host;
   target.on_note = [&notes](const std::string& note) { notes.push_back(note); };
-  const std::unique_ptr<SshTransport> made = MakeSshTransport(host, std::move(target));
-  SshTransport& transport = *made;
+  SshTransport transport(host, std::move(target));
   if (arguments.action == "both") return Both(transport, arguments.answer);
   if (arguments.action == "bulk") return Bulk(transport);
   if (arguments.action == "boot") return Boot(transport, arguments.remote_dir);
@@ -202,9 +195,7 @@ void TakeOption(Arguments& arguments, std::string_view option, const std::string
   if (option == "--config") target.config = value;
   if (option == "--user") target.user = value;
   if (option == "--transport") {
-    target.program = value == "openssh" ? Program::kOpenssh
-                     : value == "auto"  ? Program::kAuto
-                                        : Program::kLibrary;
+    target.program = value == "openssh" ? Program::kOpenssh : Program::kAuto;
   }
   if (option == "--host-keys") target.accept_new = value == "accept-new";
   for (const auto& [name, limit] : kLimitOptions) {
