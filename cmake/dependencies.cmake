@@ -80,6 +80,9 @@ set_target_properties(tomlplusplus::tomlplusplus PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${TFDIST_TOMLPLUSPLUS_INCLUDE}"
   INTERFACE_COMPILE_DEFINITIONS TOML_HEADER_ONLY=1)
 
+# Debian's own target of yaml-cpp is a shared library, too.
+tfdist_import_static(yaml_cpp FILE libyaml-cpp.a HEADER yaml-cpp/yaml.h)
+
 # What libcrypto itself needs differs: Debian 13's has zlib and zstd inside.
 pkg_check_modules(TFDIST_CRYPTO_PKG REQUIRED libcrypto)
 set(crypto_needs ${TFDIST_CRYPTO_PKG_STATIC_LIBRARIES})

@@ -20,25 +20,6 @@ namespace {
 constexpr size_t kLongestJobName = 40;
 const Where kHosts{0, 0, "-H"};
 
-// At the commas that stand in no bracket; blanks beside them are nothing.
-std::vector<std::string> SplitAtCommas(std::string_view list) {
-  std::vector<std::string> items(1);
-  int depth = 0;
-  for (const char c : list) {
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    if (c == ',' && depth == 0) {
-      items.emplace_back();
-    } else {
-      items.back() += c;
-    }
-  }
-  for (std::string& item : items) {
-    item.erase(0, item.find_first_not_of(' '));
-    item.erase(item.find_last_not_of(' ') + 1);
-  }
-  return items;
-}
-
 const std::string kOfSlots = fmt::format("a number of slots from 1 to {}", kMostSlots);
 constexpr const char* kWhereAPortStands =
     "behind the colon stand slots; SSH's port stands in ~/.ssh/config, in ssh://user@gpu1:2200, or "
@@ -49,7 +30,7 @@ HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems
   HostList hosts{kHosts, {}, true, {}};
   size_t slots = 0;
   for (const std::string& list : lists) {
-    for (const std::string& item : SplitAtCommas(list)) {
+    for (const std::string& item : SplitHostList(list)) {
       const auto parsed = ParseHosts(item, HostNumber::kSlots);
       if (const auto* bad = std::get_if<BadAddress>(&parsed)) {
         const bool is_number = bad->why.ends_with(kOfSlots);

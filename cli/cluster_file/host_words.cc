@@ -72,6 +72,24 @@ bool IsUserName(std::string_view name) {
          name.find_first_of(kForShells) == std::string_view::npos;
 }
 
+std::vector<std::string> SplitHostList(std::string_view list) {
+  std::vector<std::string> items(1);
+  int depth = 0;
+  for (const char c : list) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      items.emplace_back();
+    } else {
+      items.back() += c;
+    }
+  }
+  for (std::string& item : items) {
+    item.erase(0, item.find_first_not_of(' '));
+    item.erase(item.find_last_not_of(' ') + 1);
+  }
+  return items;
+}
+
 std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber number) {
   HostWords words;
   std::string_view rest = text;

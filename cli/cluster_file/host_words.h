@@ -24,6 +24,9 @@ struct HostWords {
   std::optional<int> slots;  // "fd00::7" has neither, "[fd00::7]:22" has one
 };
 
+// "gpu[1,3],gpu7": at the commas that stand in no bracket; blanks beside them are nothing.
+std::vector<std::string> SplitHostList(std::string_view list);
+
 // The parts of one host.
 std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber number);
 

@@ -233,6 +233,22 @@ void AddExport(CLI::App& app, Command& command, const Words& words) {
   });
 }
 
+void AddImport(CLI::App& app, Command& command) {
+  auto arguments = std::make_shared<ImportArguments>();
+  CLI::App* sub = app.add_subcommand("import", "print a TFJob of Kubeflow as a cluster file");
+  sub->add_option("FILE", arguments->file, "YAML with a TFJob; - is the standard input")
+      ->required();
+  sub->add_option("-H,--hosts", arguments->hosts,
+                  "the hosts that are to run it: gpu1,user@gpu2,gpu[3-6]")
+      ->type_name("HOST,...")
+      ->allow_extra_args(false)
+      ->required();
+  AddHostFile(*sub, arguments->hosts);
+  sub->footer("The file names what it does not carry over; warnings say the same.");
+  sub->callback(
+      [&command, arguments] { command = [arguments] { return ImportCommand(*arguments); }; });
+}
+
 void AddInit(CLI::App& app, Command& command, const Words& words) {
   auto arguments = std::make_shared<InitArguments>();
   CLI::App* sub = app.add_subcommand(
@@ -876,7 +892,7 @@ void AddCommands(CLI::App& app, Command& command, const Words& words) {
   AddUp(app, command, words);
   AddExec(app, command, words);
   AddExport(app, command, words);
-  for (auto add : {AddShell, AddTensorBoard, AddLogs, AddStatus, AddTop, AddWhy, AddWait,
+  for (auto add : {AddImport, AddShell, AddTensorBoard, AddLogs, AddStatus, AddTop, AddWhy, AddWait,
                    AddRestart, AddPull, AddDescribe, AddList, AddEvents, AddDown, AddClean,
                    AddPrune, AddSchema, AddCompletion, AddVersion}) {
     add(app, command);

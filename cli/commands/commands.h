@@ -45,6 +45,12 @@ struct ExportArguments {
 };
 int ExportCommand(const ExportArguments& arguments);
 
+struct ImportArguments {
+  std::string file;                // "-": the standard input
+  std::vector<std::string> hosts;  // as those of CommandLineJob
+};
+int ImportCommand(const ImportArguments& arguments);
+
 struct InitArguments {
   std::vector<std::string> hosts;  // as those of CommandLineJob
   std::string ssh_config;          // as ssh -F

@@ -21,6 +21,7 @@
 #include "cli/check/host_check.h"
 #include "cli/cluster_file/command_line_job.h"
 #include "cli/cluster_file/host_address.h"
+#include "cli/cluster_file/toml_text.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/plan/host_count.h"
@@ -163,17 +164,6 @@ Choice ChooseNetwork(const InitArguments& arguments, bool reached, std::vector<P
 
 // The file ----------------------------------------------------------------------------------------
 
-// A basic string of TOML is one of JSON, as far as control characters are escaped alike.
-std::string Quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string ListOfWords(const std::vector<std::string>& words) {
-  std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(Quoted(word));
-  return fmt::format("[{}]", fmt::join(quoted, ", "));
-}
-
 // "8 x NVIDIA H100 80GB HBM3", "no GPU"
 std::string GpuWords(const protocol::HostFacts& facts) {
   if (facts.gpus.empty()) {
@@ -213,10 +203,10 @@ std::string EntryOf(const Probed& probed) {
   const HostPlan& host = probed.host;
   const std::string slots = probed.slots == 1 ? "" : fmt::format(", slots = {}", probed.slots);
   const bool by_name = host.address == host.ssh;
-  if (by_name && slots.empty()) return Quoted(LoginOf(host));
-  if (host.local) return fmt::format("{{ address = {}{} }}", Quoted(host.address), slots);
-  return fmt::format("{{ address = {}, ssh = {}{} }}", Quoted(host.address), Quoted(LoginOf(host)),
-                     slots);
+  if (by_name && slots.empty()) return TomlText(LoginOf(host));
+  if (host.local) return fmt::format("{{ address = {}{} }}", TomlText(host.address), slots);
+  return fmt::format("{{ address = {}, ssh = {}{} }}", TomlText(host.address),
+                     TomlText(LoginOf(host)), slots);
 }
 
 std::string HostLines(const std::vector<Probed>& hosts) {
@@ -270,9 +260,9 @@ bool IsHomeOrRoot(const fs::path& folder) {
 std::string SshText(const SshOptions& ssh) {
   std::string keys;
   if (!ssh.config.empty()) {
-    keys += fmt::format("config = {}\n", Quoted(fs::absolute(ssh.config).string()));
+    keys += fmt::format("config = {}\n", TomlText(fs::absolute(ssh.config).string()));
   }
-  if (ssh.transport != "auto") keys += fmt::format("transport = {}\n", Quoted(ssh.transport));
+  if (ssh.transport != "auto") keys += fmt::format("transport = {}\n", TomlText(ssh.transport));
   return keys.empty() ? "" : "\n[ssh]\n" + keys;
 }
 
@@ -282,10 +272,10 @@ std::string FileText(const InitArguments& arguments, const Plan& plan,
   std::string text = fmt::format(
       "# Written by tfdist init. Next: tfdist check FILE; tfdist up FILE.\n"
       "name = {}\n\n[cluster]\nhosts = [\n{}]\n{}",
-      Quoted(plan.name), HostLines(hosts), NetworkComment(choice));
-  text += fmt::format("layout = {}\n{}\n\n[task]\ncommand = {}\n", Quoted(plan.layout),
+      TomlText(plan.name), HostLines(hosts), NetworkComment(choice));
+  text += fmt::format("layout = {}\n{}\n\n[task]\ncommand = {}\n", TomlText(plan.layout),
                       plan.layout == "mirrored" ? kMirroredComment : kUaiComment,
-                      ListOfWords(arguments.command));
+                      TomlList(arguments.command));
   text +=
       IsHomeOrRoot(folder)
           ? "# workdir = \".\"  # this file's folder would be sent to each host: move the file to "

@@ -32,10 +32,29 @@ for epoch in range(1, parser.parse_args().epochs + 1):
     for name in (f"model-{{rank}}.npz", "{EVENTS}"):
         open(name, "wb").write(b"x" * 4096)
 """
+TFJOB = """
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: mnist}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      replicas: 4
+      restartPolicy: OnFailure
+      template:
+        spec:
+          containers:
+            - name: tensorflow
+              image: registry.lan/mnist:3
+              command: [python3, train.py]
+              resources: {limits: {nvidia.com/gpu: 1}}
+              volumeMounts: [{name: data, mountPath: /data}]
+          volumes: [{name: data, persistentVolumeClaim: {claimName: digits}}]
+"""
 # In this order, on two hosts; the other pages need none.
 SCENARIO = ["init", "check", "render", "export", "up", "describe", "status", "top", "logs", "exec", "shell", "tensorboard", "restart",
             "events", "why", "wait", "list", "down", "pull", "clean", "prune"]
-WITHOUT_HOSTS = ["schema", "completion", "version"]
+WITHOUT_HOSTS = ["import", "schema", "completion", "version"]
 EXIT_CODES = {"wait --timeout 1s": 124}
 UNORDERED = {"up cluster.toml", "restart train worker:1", "logs -n 1 train"}  # lines of two tasks
 
@@ -129,7 +148,7 @@ class Examples(Checked):
         """What a user's terminal shows. Hosts are reached by -F, in the place of the user's own configuration; lines
         about that, and those of a slow machine, are left out."""
         argv = shlex.split(words)
-        if argv[0] == "init" or "-H" in argv:
+        if argv[0] == "init" or ("-H" in argv and argv[0] != "import"):
             argv[1:1] = ["-F", str(self.hosts.ssh_config)]
         done = subprocess.run([str(BIN / "tfdist"), *argv], env=self.user.env, cwd=self.folder, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE * 120)
@@ -183,6 +202,7 @@ class Examples(Checked):
 
     def test_pages_of_commands_without_hosts(self):
         self.folder = self.user.folder
+        self.user.write("tfjob.yaml", TFJOB)
         for command in WITHOUT_HOSTS:
             self.run_page(command)
 
