@@ -61,9 +61,9 @@ Json ServiceOf(const Pod& pod) {
   service["init"] = true;
   service["restart"] = RestartOf(pod.restart, pod.serves);
   service["stop_grace_period"] = fmt::format("{}ms", pod.grace_ms);
-  if (pod.gpus.value_or(0) > 0) {
+  if (pod.gpus && !pod.gpus->empty()) {
     service["deploy"]["resources"]["reservations"]["devices"] =
-        Json::array({{{"driver", "nvidia"}, {"count", *pod.gpus}, {"capabilities", {"gpu"}}}});
+        Json::array({{{"driver", "nvidia"}, {"device_ids", *pod.gpus}, {"capabilities", {"gpu"}}}});
   }
   return service;
 }
@@ -90,6 +90,11 @@ EngineFile ForCompose(const ToExport& job, Notes& notes) {
       }
     }
   }
+  const auto has_tasks = [](const HostPlan& host) { return !host.spare; };
+  if (std::ranges::count_if(job.plan.hosts, has_tasks) > 1) {
+    notes.Add("hosts: tasks of several hosts share this machine, and GPUs of the same number");
+  }
+  notes.Add("done: tasks that run on after the job's end are ended by docker compose down");
   if (keeps) document["volumes"]["keep"] = Json::object();
   if (job.plan.deadline_ms != 0) notes.Add("deadline: compose has none");
   EngineFile file;

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/export/engines.h"
+#include "cli/export/export.h"
 
 namespace tfdist::cli {
 namespace {
@@ -92,6 +93,14 @@ void AddCommand(const Pod& pod, const std::string& index, Json& container) {
   }
 }
 
+// Kubernetes takes 15 characters at most.
+std::string PortName(const std::string& name) {
+  constexpr size_t kLongest = 15;
+  std::string port = DnsName(name).substr(0, kLongest);
+  while (port.ends_with('-')) port.pop_back();
+  return port;
+}
+
 }  // namespace
 
 PodTemplate TemplateOf(const ToExport& job, const Pod& pod, const std::string& index,
@@ -102,8 +111,17 @@ PodTemplate TemplateOf(const ToExport& job, const Pod& pod, const std::string& i
   AddCommand(pod, index, container);
   if (!pod.folder.empty()) container["workingDir"] = pod.folder;
   container["env"] = EnvOf(job, pod, index, notes);
-  for (const int port : pod.ports) container["ports"].push_back({{"containerPort", port}});
-  if (pod.gpus.value_or(0) > 0) container["resources"]["limits"]["nvidia.com/gpu"] = *pod.gpus;
+  for (const auto& [name, port] : pod.ports) {
+    Json entry = {{"containerPort", port}};
+    if (!name.empty()) entry["name"] = PortName(name);
+    container["ports"].push_back(std::move(entry));
+  }
+  if (pod.gpus && !pod.gpus->empty())
+    container["resources"]["limits"]["nvidia.com/gpu"] = pod.gpus->size();
+  if (!pod.volumes.empty()) {
+    notes.Add(
+        "the account on the hosts: containers run as the image's user, who owns what they write");
+  }
   for (const PodVolume& volume : pod.volumes) AddVolume(job, volume, made, notes);
   AddSharedMemory(pod, made);
   return made;

@@ -24,6 +24,9 @@ EngineFile ForKubernetes(const ToExport& job, Notes& notes);
 EngineFile ForTfJob(const ToExport& job, Notes& notes);
 EngineFile ForCompose(const ToExport& job, Notes& notes);
 
+// Kubernetes counts in whole ones.
+inline int64_t InSeconds(int64_t ms) { return (ms + 999) / 1000; }
+
 // What Kubernetes' containers and those of a TFJob have in common (container.cc): `index` is written for kIndexMark, and "$" so
 // that Kubernetes leaves it as it is. A Secret JOB-env has the variables of the user's shell.
 struct PodTemplate {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cassert>
+#include <map>
 
 #include "base/failures.h"
 #include "cli/export/engines.h"
@@ -14,6 +14,13 @@ namespace tfdist::cli {
 namespace {
 
 constexpr size_t kLongestName = 63;  // of a label: RFC 1123
+// A StatefulSet's pods have a label with its name and a hash: github.com/kubernetes/kubernetes issue 64023.
+constexpr size_t kLongestObject = 52;
+constexpr const char* kNowhere =
+    "Without a counterpart: host_lost, on_host_lost, orphan_timeout, exclusive, spare hosts, "
+    "within and backoff of "
+    "[restart], output, log_limit, silent_after, engine, [check], [tensorboard], and the variables "
+    "TFDIST_*.";
 constexpr size_t kColumns = 100;
 
 EngineFile FileFor(Engine engine, const ToExport& job, Notes& notes) {
@@ -42,9 +49,22 @@ std::string HeadOf(const Plan& plan, const EngineFile& file,
   std::string head =
       Comment(fmt::format("The job {}, as tfdist export has written it.", plan.name), "");
   for (const std::string& line : file.usage) head += Comment(line, "  ");
-  if (!notes.empty()) head += "#\n" + Comment("Not carried over, or otherwise here:", "");
+  if (!notes.empty()) head += "#\n" + Comment("Not carried over, or different here:", "");
   for (const std::string& note : notes) head += Comment(note, "- ");
-  return head;
+  return head + "#\n" + Comment(kNowhere, "");
+}
+
+void RefuseEqualNames(const std::vector<std::vector<Pod>>& roles) {
+  std::map<std::string, std::string> types;
+  for (const std::vector<Pod>& role : roles) {
+    const std::string& type = role.front().id.type;
+    const auto [same, is_new] = types.emplace(DnsName(type), type);
+    if (is_new) continue;
+    throw UsageError(
+        Phase::kConfig,
+        fmt::format("{} and {} would both be called {} there", same->second, type, same->first),
+        "give one of the roles another name");
+  }
 }
 
 }  // namespace
@@ -75,11 +95,14 @@ std::string HostThere(Engine engine, const std::string& job, const TaskId& task)
   if (engine == Engine::kCompose) return own;
   const std::string name = DnsName(job);
   std::string host = fmt::format("{}-{}", name, own);
-  if (host.size() > kLongestName) {
-    throw UsageError(Phase::kConfig,
-                     fmt::format("{} has {} characters, and Kubernetes' names have {} at most",
-                                 host, host.size(), kLongestName),
-                     "--name NAME: a shorter one");
+  const size_t object = name.size() + 1 + DnsName(task.type).size();
+  if (host.size() > kLongestName || object > kLongestObject) {
+    throw UsageError(
+        Phase::kConfig,
+        fmt::format(
+            "{} is too long a name there: {} characters, or {} without the index, are the most",
+            host, kLongestName, kLongestObject),
+        "--name NAME: a shorter one");
   }
   return engine == Engine::kKubernetes ? fmt::format("{}.{}", host, name) : host;
 }
@@ -88,6 +111,7 @@ Exported ExportTo(Engine engine, const Plan& plan, const Plan& apart) {
   Notes notes;
   const auto roles = PodsOf(plan, apart, notes);
   assert(!roles.empty());
+  RefuseEqualNames(roles);
   const EngineFile file = FileFor(engine, {DnsName(plan.name), plan, roles}, notes);
   Exported exported{HeadOf(plan, file, notes.all()), notes.all()};
   for (const auto& document : file.documents) {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "cli/export/engines.h"
@@ -21,8 +20,6 @@ constexpr const char* kIndexOfJob =
 constexpr const char* kIndexOfStatefulSet = "metadata.labels['apps.kubernetes.io/pod-index']";
 constexpr int kFirstSignalCode = 128;
 
-int64_t InSeconds(int64_t ms) { return (ms + 999) / 1000; }
-
 // Writes the objects of one job.
 class ObjectWriter {
  public:
@@ -33,12 +30,16 @@ class ObjectWriter {
     file.documents.push_back(Service());
     for (Json& claim : ClaimsOf(job_)) file.documents.push_back(std::move(claim));
     for (const std::vector<Pod>& role : job_.roles) AddRole(role, file);
-    file.usage.push_back("to start it: kubectl apply -f FILE");
+    file.usage = {
+        "to start it: kubectl apply -f FILE",
+        fmt::format("to see how it is: kubectl get jobs,pods --selector tfdist-job={}", job_.name)};
     for (const std::string& name : deciding_) {
       file.usage.push_back(fmt::format(
-          "to wait for its end: kubectl wait --for=condition=complete --timeout=24h job/{}", name));
+          "to wait for success: kubectl wait --for=condition=complete --timeout=24h job/{}", name));
     }
     file.usage.push_back("to end all of it, and remove its claims: kubectl delete -f FILE");
+    notes_.Add(
+        "a role that has failed for good, or is done, leaves the other ones running: delete them");
     return file;
   }
 
@@ -65,7 +66,7 @@ class ObjectWriter {
     const std::string name = fmt::format("{}-{}", job_.name, DnsName(role.front().id.type));
     if (folded && folded->serves)
       return file.documents.push_back(StatefulSet(name, *folded, role.size()));
-    if (folded && !folded->serves) return AddJob(name, *folded, role.size(), true, file);
+    if (folded) return AddJob(name, *folded, role.size(), true, file);
     for (const Pod& pod : role) {
       const std::string own = fmt::format("{}-{}", name, pod.id.index);
       if (pod.serves) {
@@ -137,9 +138,6 @@ class ObjectWriter {
     AddRestarts(pod.restart, is_indexed, spec);
     if (job_.plan.deadline_ms != 0)
       spec["activeDeadlineSeconds"] = InSeconds(job_.plan.deadline_ms);
-    Json index = is_indexed
-                     ? Json("metadata.annotations['batch.kubernetes.io/job-completion-index']")
-                     : Json();
     spec["template"] = Template(name, is_indexed ? "" : name, "Never", pod, kIndexOfJob);
     file.documents.push_back({{"apiVersion", "batch/v1"},
                               {"kind", "Job"},

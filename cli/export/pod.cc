@@ -75,7 +75,8 @@ class PodWriter {
     pod.folder = FolderOf(task);
     for (const protocol::Text& text : description.argv) pod.argv.push_back(Fill(task, text));
     AddEnv(task, description, pod);
-    pod.ports = description.ports;
+    if (task.port != 0) pod.ports.emplace_back("", task.port);
+    pod.ports.insert(pod.ports.end(), task.more_ports.begin(), task.more_ports.end());
     AddVolumes(task, description, pod);
     pod.shm_size_bytes = task.container->shm_size_bytes;
     pod.gpus = GpusOf(task);
@@ -96,12 +97,12 @@ class PodWriter {
   }
 
   std::string Fill(const TaskOnHost& task, const protocol::Text& text) {
-    if (NamesHostVariable(text)) {
-      notes_.Add(fmt::format(
-          "{} of {}: ~ and {{env:NAME}} are the hosts' own, and stay as they are written",
-          filling_.Fill(text), task.id.type));
-    }
-    return filling_.Fill(text);
+    if (!NamesHostVariable(text)) return filling_.Fill(text);
+    throw UsageError(
+        Phase::kConfig,
+        fmt::format("{} has ~ or {{env:NAME}}, which the hosts fill in, and no other engine",
+                    ToString(task.id)),
+        "write the value, or env_from = [\"NAME\"] for a variable of your shell");
   }
 
   std::string FolderOf(const TaskOnHost& task) {
@@ -133,8 +134,10 @@ class PodWriter {
   void AddVolumes(const TaskOnHost& task, const protocol::TaskDescription& description, Pod& pod) {
     if (apart_.workdir)
       pod.volumes.push_back({VolumeKind::kWork, FolderText(*apart_.workdir), kWork, false});
-    if (protocol::NamesKeptFolder(description))
+    if (protocol::NamesKeptFolder(description)) {
+      notes_.Add("{keep} is one folder for all tasks, and no longer one for each host");
       pod.volumes.push_back({VolumeKind::kKeep, "", kKeep, false});
+    }
     for (const auto& data : DataOf(apart_, {description})) AddData(task, data.name, pod);
     for (const protocol::Mount& mount : task.container->mounts) {
       const bool is_shared = !apart_.shared.empty() && mount.source == apart_.shared;
@@ -153,9 +156,9 @@ class PodWriter {
   }
 
   // As the file's hosts have them.
-  std::optional<size_t> GpusOf(const TaskOnHost& task) {
+  std::optional<std::vector<std::string>> GpusOf(const TaskOnHost& task) {
     const auto& planned = std::ranges::find(plan_.tasks, task.id, &TaskOnHost::id)->gpus;
-    if (planned) return planned->size();
+    if (planned) return planned;
     notes_.Add(
         fmt::format("gpus of {}: the file does not say how many, so none is asked for; --set "
                     "task.gpus=1 gives each task one",
@@ -171,7 +174,10 @@ class PodWriter {
 };
 
 void NoteWhatIsLeftBehind(const Plan& plan, Notes& notes) {
-  if (plan.set_up) notes.Add("[setup]: no engine runs it; the image must have what it makes");
+  if (plan.finish_timeout_ms != 0)
+    notes.Add("finish_timeout: no engine ends tasks that run on after the first one's end");
+  if (plan.set_up)
+    notes.Add("[setup]: no engine runs it; the image must have at /setup what it makes");
   if (plan.warning_ms != 0)
     notes.Add("deadline_warning: no engine gives it; tasks get SIGTERM at their end");
   if (plan.deadline_succeeds)
@@ -236,6 +242,9 @@ bool Fold(const std::vector<Pod>& role, Pod& folded) {
 }  // namespace
 
 void Notes::Add(std::string note) {
+  // A path or a name may hold what would begin a line of its own.
+  std::ranges::replace_if(
+      note, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
   if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(std::move(note));
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/plan/plan.h"
@@ -51,10 +52,10 @@ struct Pod {
   std::vector<std::string> argv;
   std::string folder;  // where it starts; empty: as the image says
   std::vector<PodVariable> env;
-  std::vector<int> ports;
+  std::vector<std::pair<std::string, int>> ports;  // its own first, without a name; then more_ports
   std::vector<PodVolume> volumes;
   int64_t shm_size_bytes = 0;
-  std::optional<size_t> gpus;  // nullopt: not known
+  std::optional<std::vector<std::string>> gpus;  // of its machine; nullopt: not known
   int64_t grace_ms = 0;
   protocol::RestartRule restart;
   bool serves = false;  // runs until the others have ended

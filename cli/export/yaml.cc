@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/failures.h"
+#include "base/text.h"
 
 namespace tfdist::cli {
 namespace {
@@ -32,15 +33,30 @@ bool IsPlain(std::string_view text) {
   return std::ranges::all_of(text, is_safe) && std::ranges::find(kWords, lower) == std::end(kWords);
 }
 
+// What JSON leaves as it is, and YAML does not take, or takes for the end of a line: control characters behind DEL, line and paragraph
+// separators, the byte order mark, U+FFFE and U+FFFF.
+std::string Escaped(std::string quoted) {
+  ReplaceAll(quoted, "\x7f", "\\x7f");
+  for (int c = 0x80; c < 0xa0; ++c) {
+    ReplaceAll(quoted, std::string("\xc2") + static_cast<char>(c), fmt::format("\\x{:02x}", c));
+  }
+  ReplaceAll(quoted, "\u2028", "\\u2028");
+  ReplaceAll(quoted, "\u2029", "\\u2029");
+  ReplaceAll(quoted, "\ufeff", "\\ufeff");
+  ReplaceAll(quoted, "\xef\xbf\xbe", "\\ufffe");
+  ReplaceAll(quoted, "\xef\xbf\xbf", "\\uffff");
+  return quoted;
+}
+
 // In double quotes YAML reads what JSON does; in single ones JSON stays readable.
 std::string Quoted(const std::string& text) {
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  const bool is_json = text.find('"') != text.npos && text.find('\'') == text.npos;
-  if (is_json && !Json::parse(text, nullptr, false).is_discarded() &&
-      std::ranges::none_of(text, is_control))
-    return "'" + text + "'";
+  const auto is_odd = [](unsigned char c) { return c < 0x20 || c >= 0x7f; };
+  const bool is_json = text.find('"') != text.npos && text.find('\'') == text.npos &&
+                       std::ranges::none_of(text, is_odd) &&
+                       !Json::parse(text, nullptr, false).is_discarded();
+  if (is_json) return "'" + text + "'";
   try {
-    return Json(text).dump();
+    return Escaped(Json(text).dump());
   } catch (const Json::type_error&) {
     throw UsageError(Phase::kConfig,
                      fmt::format("YAML can hold UTF-8 only, and this is not: {}",
@@ -62,8 +78,8 @@ std::string OneLine(const Json& value) {
 
 std::string Block(const Json& value, size_t indent);
 
-// Behind "key:" or "-".
-std::string Behind(const Json& value, size_t indent, bool in_list) {
+// What follows "key:" or "-".
+std::string ValueAfter(const Json& value, size_t indent, bool in_list) {
   if (IsOnOneLine(value)) return fmt::format(" {}\n", OneLine(value));
   if (!in_list) return "\n" + Block(value, indent);
   return " " + Block(value, indent).substr(indent);  // "- name: x"
@@ -73,11 +89,11 @@ std::string Block(const Json& value, size_t indent) {
   const std::string margin(indent, ' ');
   std::string text;
   if (value.is_array()) {
-    for (const Json& each : value) text += margin + "-" + Behind(each, indent + 2, true);
+    for (const Json& each : value) text += margin + "-" + ValueAfter(each, indent + 2, true);
     return text;
   }
   for (const auto& [key, each] : value.items()) {
-    text += fmt::format("{}{}:{}", margin, OneLine(key), Behind(each, indent + 2, false));
+    text += fmt::format("{}{}:{}", margin, OneLine(key), ValueAfter(each, indent + 2, false));
   }
   return text;
 }

@@ -21,6 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kColumns = 100;
+constexpr std::string_view kTypes[] = {"chief", "master", "worker", "ps", "evaluator"};
 constexpr const char* kGpu = "nvidia.com/gpu";
 
 [[noreturn]] void Refuse(const std::string& why) { throw UsageError(Phase::kConfig, why); }
@@ -109,8 +110,7 @@ class Importer {
     std::ranges::transform(type, type.begin(), [](char c) {
       return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 'a' - 'A') : c;
     });
-    static constexpr std::string_view known[] = {"chief", "master", "worker", "ps", "evaluator"};
-    if (std::ranges::find(known, type) == std::end(known))
+    if (std::ranges::find(kTypes, type) == std::end(kTypes))
       Refuse(fmt::format("a TFJob has no tasks of the type {}", type));
     ImportedRole role{.type = std::move(type), .count = 1, .restart = "", .keys = {}};
     if (const Json& count = Of(replica, "replicas"); count.is_number_integer())

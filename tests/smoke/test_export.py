@@ -195,9 +195,14 @@ worker = { policy = "exit-code", limit = 5 }
             as_pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": replica["template"]["spec"]}
             read(json.dumps(as_pod), *VERSIONS)
         [job] = read(self.export("tfjob", self.write(PLANS["uai"])).out)
-        self.assertEqual(job["spec"]["successPolicy"], "AllWorkers")
+        self.assertNotIn("successPolicy", job["spec"])  # its chief decides
         port = job["spec"]["tfReplicaSpecs"]["PS"]["template"]["spec"]["containers"][0]["ports"]
         self.assertEqual(port, [{"containerPort": 2223, "name": "tfjob-port"}])
+        [job] = read(self.export("tfjob", self.write(PLANS["mirrored"] + "\n[roles.worker]\nmore_ports = { dashboard = 8787 }")).out)
+        self.assertEqual(job["spec"]["successPolicy"], "AllWorkers")
+        [container] = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+        self.assertEqual(container["ports"], [{"containerPort": 2222, "name": "tfjob-port"}, {"containerPort": 8787, "name": "dashboard"}])
+        self.assertNotIn("RANK", [variable["name"] for variable in container["env"]])
 
     def test_services_of_compose_reach_each_other_by_name(self):
         file = self.write(PLANS["uai"], TASK + 'workdir = "."\nenv_from = ["TOKEN"]\n')
@@ -215,6 +220,13 @@ worker = { policy = "exit-code", limit = 5 }
     def tasks_with_token(self, file):
         self.user.env["TOKEN"] = "hush-hush"
         return self.tasks(file)
+
+    def test_texts_of_any_kind_arrive_as_they_are(self):
+        words = ["", " x", "=", "012", "0x10", "1e3", "yes", "2026-01-01", "a: b", "a #b", "'\"'", "$(X)", "$$", "a\nb: c\n---\n", "\t", "é😀",
+                 "\u007f\u0085\u2028\ufeff\uffff", '{"a": "é"}', "[1]", "- x", "x\\"]
+        file = self.write(PLANS["one task"], TASK.replace('"$5"', json.dumps(words, ensure_ascii=False).replace("\u007f", "\\u007f")[1:-1].replace("{", "{{")))
+        [pod] = pods_of(read(self.export("kubernetes", file).out, *VERSIONS))
+        self.assertEqual(pod.words[3:], words)
 
     def test_values_of_the_users_shell_stand_in_no_file(self):
         file = self.write(PLANS["uai"], TASK + 'env_from = ["TOKEN"]\n')
@@ -245,13 +257,15 @@ worker = { policy = "exit-code", limit = 5 }
         for cluster, task, said in (
                 (PLANS["roles"].replace("roles.ps", "roles.driver"), TASK, "a TFJob has no tasks of the type driver"),
                 (PLANS["uai"], TASK.replace("$5", "{task_index}"), "all replicas of a TFJob have the same"),
-                (PLANS["uai"], TASK.replace('"python3"', '"{runtime}"'), "needs tfdist's agents")):
+                (PLANS["uai"], TASK.replace('"python3"', '"{runtime}"'), "needs tfdist's agents"),
+                (PLANS["uai"], TASK.replace('"$5"', '"{env:USER}"'), "ps:0 has ~ or {env:NAME}"),
+                (HOSTS + '\nlayout = "roles"\n[roles.my_role]\ncount = 1\n[roles.My_role]\ncount = 1', TASK, "would both be called my-role")):
             refused = self.user.run("export", self.write(cluster, task), "--to", "tfjob").expect(2)
             self.assertIn(said, refused.err)
         self.assertIn("kubernetes", self.user.run("export", without_image, "--to", "nomad").expect(2).err)
         self.assertIn("name a file", self.user.run("export", "-", "--to", "tfjob").expect(2).err)
         long = self.user.write("long.toml", 'name = "x"\n[cluster]\nlayout = "roles"\nhosts = ["h"]\n[roles.' + "r" * 30 + "]\ncount = 1\n" + TASK)
-        self.assertIn("at most", self.user.run("export", long, "--to", "kubernetes", "--name", "n" * 48).expect(2).err)
+        self.assertIn("too long a name", self.user.run("export", long, "--to", "kubernetes", "--name", "n" * 48).expect(2).err)
 
 
 if __name__ == "__main__":
