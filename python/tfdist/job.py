@@ -26,6 +26,8 @@ class Job:
 
     def __init__(self, job: Path, *, hosts: Sequence[str] = (), ssh_config: Optional[Path] = None, quiet: bool = False) -> None:
         where = _hosts_words(hosts, ssh_config)
+        if not os.fspath(job):
+            raise _usage("tfdist.Job: expected a job's name, id or cluster file, got ''")
         found: types.Describe = run(["describe", "--json", *where, _operand(job)], quiet).check().result()
         self._set(found["job"], found["name"], False, quiet)
 
@@ -95,6 +97,9 @@ class Job:
                 self.down(force=True)
             except Error as failure:
                 self._not_ended(failure, again)
+            except KeyboardInterrupt:
+                self._say(f"may still run: tfdist down {self.id}")
+                raise
             raise
 
     async def __aenter__(self) -> Job:
@@ -113,6 +118,9 @@ class Job:
                 await self.down_async(force=True)
             except Error as failure:
                 self._not_ended(failure, again)
+            except asyncio.CancelledError:
+                self._say(f"may still run: tfdist down {self.id}")
+                raise
             raise
 
     def _may_run(self) -> bool:
@@ -147,13 +155,17 @@ class Job:
 
     async def logs_async(self, *tasks: str, follow: bool = False, tail: Optional[int] = None, since: Optional[str] = None,
                          grep: Optional[str] = None) -> AsyncIterator[types.LogLine]:
-        async for line in stream_async(self._logs_words(tasks, follow, tail, since, grep), self.quiet):
-            yield _line(line)
+        lines = stream_async(self._logs_words(tasks, follow, tail, since, grep), self.quiet)
+        try:
+            async for line in lines:
+                yield _line(line)
+        finally:
+            await lines.aclose()
 
     def _logs_words(self, tasks: Sequence[str], follow: bool, tail: Optional[int], since: Optional[str],
                     grep: Optional[str]) -> list[str]:
         values = {"--tail": tail, "--since": since, "--grep": grep}
-        return ["logs", "--json", *["--follow"] * follow, *_options(values), self.id, *tasks]
+        return ["logs", "--json", *["--follow"] * follow, *_options(values), self.id, *_operands(tasks)]
 
     def status(self) -> types.Status:
         return cast(types.Status, self._ask("status"))
@@ -174,14 +186,14 @@ class Job:
     def pull(self, *paths: str, to: Optional[Path] = None, dry_run: bool = False) -> types.Pull:
         """Brings home what tasks have written, all of it or "ckpt/*.bin", into the folder `to`; default: the job's id. Incomplete:
         a file was left as it is."""
-        words = ["pull", "--json", *["--dry-run"] * dry_run, *_options({"--to": to}), self.id, *paths]
+        words = ["pull", "--json", *["--dry-run"] * dry_run, *_options({"--to": to}), self.id, *_operands(paths)]
         return cast(types.Pull, run(words, self.quiet).check().result())
 
     def exec(self, command: Sequence[str], *, on: Sequence[str] = (), timeout: Optional[float] = None) -> list[types.ExecResult]:
         """Runs it on all hosts, or `on` hosts or in tasks: "gpu1", "worker:0". A result for each says how it ended there."""
         limit = {"--timeout": None if timeout is None else _milliseconds(timeout)}
         _refuse_texts(command=command, on=on)
-        outcome = run(["exec", "--json", *_options(limit), self.id, *on, "--", *command], self.quiet)
+        outcome = run(["exec", "--json", *_options(limit), self.id, *_operands(on), "--", *command], self.quiet)
         results: Optional[list[types.ExecResult]] = outcome.result()
         # Its exit code is that of the command, and may be any.
         return outcome.check().result() if results is None or outcome.interrupted else results
@@ -237,9 +249,9 @@ def _up_words(file: Optional[Path], hosts: Sequence[str], command: Sequence[str]
               ssh_config: Optional[Path], quiet: bool) -> list[str]:
     _refuse_texts(hosts=hosts, command=command, args=args, env=env)
     if bool(hosts) != bool(command) or (hosts and file is not None):
-        raise UsageError("tfdist.up: expected a cluster file, or hosts and a command")
+        raise _usage("tfdist.up: expected a cluster file, or hosts and a command")
     if any("=" in variable for variable in env):
-        raise UsageError("tfdist.up: env has names of variables\n  try: set os.environ[NAME], or set={'task.env.NAME': value}")
+        raise _usage("tfdist.up: env has names of variables\n  try: set os.environ[NAME], or set={'task.env.NAME': value}")
     words = ["up", "--detach", "--json", *["--quiet"] * quiet, *["--replace"] * replace, *["--take-keep"] * take_keep]
     words += _options({"--name": name, "--layout": layout, "--workdir": workdir or None})
     words += ["--no-workdir"] * (workdir is False)
@@ -258,6 +270,18 @@ def _up_words(file: Optional[Path], hosts: Sequence[str], command: Sequence[str]
 def _hosts_words(hosts: Sequence[str], ssh_config: Optional[Path]) -> list[str]:
     _refuse_texts(hosts=hosts)
     return _options({"--hosts": ",".join(hosts) or None, "--ssh-config": ssh_config})
+
+
+def _usage(cause: str) -> UsageError:
+    return UsageError(cause, code=2)
+
+
+def _operands(words: Sequence[str]) -> Sequence[str]:
+    """Tasks, hosts and paths on a host: none of them is an option."""
+    for word in words:
+        if word.startswith("-"):
+            raise _usage(f"tfdist: expected a task, a host or a path, got {word!r}")
+    return words
 
 
 def _refuse_texts(**words: Sequence[str]) -> None:
@@ -287,7 +311,9 @@ def _toml(value: object) -> str:
         return "{" + ", ".join(f"{_toml(str(key))} = {_toml(each)}" for key, each in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    if value is None or value != value:
+        raise _usage(f"tfdist.up: set: TOML has no {value}")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _line(text: str) -> types.LogLine:

@@ -20,7 +20,7 @@ import sysconfig
 import threading
 import time
 from types import FrameType, TracebackType
-from typing import Any, AsyncIterator, Iterator, NamedTuple, Optional, Sequence, Union
+from typing import Any, AsyncGenerator, Iterator, NamedTuple, Optional, Sequence, Union
 
 from tfdist.errors import ProgramNotFound, error_of
 
@@ -105,7 +105,7 @@ async def run_async(words: Sequence[str], quiet: bool = False) -> Outcome:
     return Outcome(words[0], code, out.text(), notes.text(), interrupted)
 
 
-async def stream_async(words: Sequence[str], quiet: bool = False) -> AsyncIterator[str]:
+async def stream_async(words: Sequence[str], quiet: bool = False) -> AsyncGenerator[str, None]:
     """As stream()."""
     process = await _spawn(words)
     notes, lines = _Notes(quiet), _Lines()

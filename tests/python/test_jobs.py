@@ -72,6 +72,20 @@ job.wait()
 assert [line["line"] for line in job.logs()] == ["grün 😀"] * 2
 """)
 
+    def test_no_word_is_taken_for_an_option_or_for_the_newest_job(self):
+        self.run_well("""
+with up("words", "sleep", "60") as job:
+    for call in (lambda: tfdist.Job(""), lambda: list(job.logs("--follow")), lambda: job.pull("--to=elsewhere"),
+                 lambda: job.exec(["true"], on=["--timeout=1ms"]), lambda: tfdist.up("cluster.toml", set={"name": None})):
+        try:
+            call()
+        except tfdist.UsageError as error:
+            assert error.code == 2, error
+        else:
+            raise AssertionError(call)
+    assert job.status()["state"] == "running"
+""")
+
     def test_who_stops_reading_leaves_no_process(self):
         self.run_well("""
 def commands():
