@@ -1,4 +1,4 @@
-"""Two checkouts of the same sources, at paths of different depth, build the same agent, libraries included."""
+"""Two checkouts of the same sources, at paths of different depth, build the same programs, libraries included, and wheels."""
 
 import hashlib
 import os
@@ -27,19 +27,20 @@ def build(checkout):
     # A compiler cache would hand one checkout the other's files.
     environment = {key: value for key, value in os.environ.items()
                    if key not in ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER")}
-    done = subprocess.run(["scripts/build", "release", "tfdist-agent"], cwd=checkout, env=environment,
-                          capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
-    if done.returncode != 0:
-        raise AssertionError(f"{checkout} does not build:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
-    return (checkout / "build/bin/tfdist-agent").read_bytes()
+    for command in (["scripts/build", "release", "tfdist", "tfdist-runtime"], ["python/make_wheel.py", "build/bin", "wheels"]):
+        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
+        if done.returncode != 0:
+            raise AssertionError(f"{command} in {checkout} fails:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
+    made = [checkout / "build/bin/tfdist-agent", *sorted((checkout / "wheels").iterdir())]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in made}
 
 
 class Reproducible(unittest.TestCase):
-    def test_agent_is_the_same_from_two_checkouts(self):
+    def test_two_checkouts_make_the_same(self):
         with tempfile.TemporaryDirectory(prefix="tfdist-reproducible-") as folder:
             first = build(pathlib.Path(folder) / "a")
             second = build(pathlib.Path(folder) / "somewhere" / "else" / "far-deeper" / "b")
-        self.assertEqual(hashlib.sha256(first).hexdigest(), hashlib.sha256(second).hexdigest())
+        self.assertEqual(first, second)
 
 
 if __name__ == "__main__":
