@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -49,17 +51,25 @@ int64_t HeardNs(const JobState& state, size_t slot) {
          nanoseconds(is_lost ? lost_after : SlowAfter(lost_after)).count();
 }
 
-// With a single other host nobody can tell whose network it is.
+// Whether slot 0 hears no other host any more. Its own host's slots need no network.
 bool HearsNobody(const JobState& state) {
-  if (state.slots.size() < 3) return false;
   std::vector<int64_t> heard_ns;
   for (size_t slot = 1; slot < state.slots.size(); ++slot) {
+    if (state.plan.slots[slot].host == state.plan.slots[0].host) continue;
     const HostState seen = state.slots[slot].state;
     if (seen != HostState::kLost && seen != HostState::kSlow) return false;
     heard_ns.push_back(HeardNs(state, slot));
   }
+  if (heard_ns.empty()) return false;
   const auto [first, last] = std::ranges::minmax(heard_ns);
   return last - first < kBeats.count();
+}
+
+// With a single other host nobody can tell whose network it is.
+bool HasOneOtherHost(const JobState& state) {
+  std::set<std::string_view> hosts;
+  for (const SlotPlan& slot : state.plan.slots) hosts.insert(slot.host);
+  return hosts.size() == 2;
 }
 
 }  // namespace
@@ -79,11 +89,13 @@ std::string WhyFailed(const JobState& state, const TaskPlan& plan) {
 
 std::string WhyLost(const JobState& state, int slot) {
   const std::string& silence = state.slots.at(static_cast<size_t>(slot)).why;
-  if (HearsNobody(state)) {
-    return fmt::format("host {} seems to have lost its network: {} from any other host",
-                       state.plan.slots.at(0).host, silence);
+  const std::string& host = state.plan.slots.at(static_cast<size_t>(slot)).host;
+  const std::string& first = state.plan.slots.at(0).host;
+  if (!HearsNobody(state)) return fmt::format("host {} is lost: {}", host, silence);
+  if (HasOneOtherHost(state)) {
+    return fmt::format("host {} is lost, or the network of {}: {}", host, first, silence);
   }
-  return fmt::format("host {} is lost: {}", state.plan.slots.at(static_cast<size_t>(slot)).host,
+  return fmt::format("host {} seems to have lost its network: {} from any other host", first,
                      silence);
 }
 

@@ -532,7 +532,8 @@ TEST_F(RestartTest, TheSilenceOfALostHostIsTheUsersToChoose) {
   EXPECT_EQ(state_.slots[1].state, HostState::kSlow);
   Pass(15s, {0});
   EXPECT_EQ(state_.why,
-            "host b is lost: nothing heard for 60 s ([restart] host_lost: 1m; on_host_lost: fail)");
+            "host b is lost, or the network of a: nothing heard for 60 s ([restart] host_lost: 1m; "
+            "on_host_lost: fail)");
 }
 
 // Else a host that is well would be blamed for slot 0's link.
@@ -547,6 +548,16 @@ TEST_F(RestartTest, WhereAllOtherHostsFallSilentAtOnceTheFirstOneIsTheCause) {
             "([restart] host_lost: 11s; on_host_lost: fail)");
 }
 
+// Slot 1 is a's as well, and needs no network.
+TEST_F(RestartTest, TheOtherSlotsOfTheFirstHostAreNoOtherHosts) {
+  plan_.slots.insert(plan_.slots.begin() + 1, {.host = "a", .address = "10.0.0.1"});
+  Plan("worker:1").slot = 2;
+  SetUp();
+  RunAll();
+  Pass(20s, {0, 1});
+  EXPECT_THAT(state_.why, HasSubstr("host b is lost, or the network of a: nothing heard for 11 s"));
+}
+
 // worker:0 ran into its time limit because of b, which did not count as lost yet.
 TEST_F(RestartTest, AHostThatWasSilentBeforeTheFirstFailureIsTheCause) {
   Plan("worker:0").restart.policy = RestartPolicy::kNever;
@@ -556,7 +567,7 @@ TEST_F(RestartTest, AHostThatWasSilentBeforeTheFirstFailureIsTheCause) {
   FailTask("worker:0", Code(1));
   EXPECT_EQ(state_.why, "worker:0 on a: exit code 1");
   Pass(6s, {0});
-  EXPECT_EQ(state_.why, "host b is lost: nothing heard for 11 s");
+  EXPECT_EQ(state_.why, "host b is lost, or the network of a: nothing heard for 11 s");
   EXPECT_EQ(state_.first_task, "");
 }
 
@@ -739,7 +750,8 @@ TEST_F(ExclusiveTest, ASpareHostWaitsUntilTheLostOnesTasksHaveEnded) {
   Pass(12s, {0, 2});
   ASSERT_EQ(state_.phase, JobPhase::kRestarting);
   EXPECT_EQ(Restarts().back().why,
-            "host b is lost: nothing heard for 11 s; exclusive: its tasks start elsewhere 75s "
+            "host b is lost, or the network of a: nothing heard for 11 s; exclusive: its tasks "
+            "start elsewhere 75s "
             "after that, "
             "unless it is back");
   SayCensus(0);

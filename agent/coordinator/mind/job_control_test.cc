@@ -178,9 +178,9 @@ TEST_F(JobControlTest, SaysSlowThenLostAndFails) {
   Pass(std::chrono::milliseconds(7000), {0});
   EXPECT_EQ(state_.slots[1].state, HostState::kLost);
   EXPECT_EQ(state_.result, JobResult::kFailed);
-  EXPECT_EQ(
-      state_.why,
-      "host b is lost: nothing heard for 11 s ([restart] host_lost: 11s; on_host_lost: fail)");
+  EXPECT_EQ(state_.why,
+            "host b is lost, or the network of a: nothing heard for 11 s ([restart] host_lost: "
+            "11s; on_host_lost: fail)");
   SayCensus(0);
   EXPECT_EQ(state_.phase, JobPhase::kEnded);
   EXPECT_THAT(state_.unreachable, ElementsAre(1));
