@@ -274,6 +274,20 @@ void AddPorts(const Sight& sight, std::vector<std::string>& sentences) {
   sentences.push_back(std::move(sentence));
 }
 
+// They listen nowhere at all: a program that sets its own TF_CONFIG may dial for ever where nobody is.
+void AddNobodyListens(const Sight& sight, std::vector<std::string>& sentences) {
+  const auto has_ports = [](const TaskLook& task) { return !task.ports.empty(); };
+  const TaskNames all = TasksThat(sight, has_ports);
+  const TaskNames idle = TasksThat(sight, [&](const TaskLook& task) {
+    return has_ports(task) && task.listens.empty() && task.connections.empty();
+  });
+  if (all.empty() || idle.size() != all.size()) return;
+  sentences.push_back(
+      "all tasks sleep, and none listens on the port that TF_CONFIG gives it: does the program set "
+      "TF_CONFIG or its "
+      "cluster itself? Where py-spy is on the hosts, tfdist why shows Python stacks");
+}
+
 // Whoever waits for one of these waits for ever.
 TaskNames Succeeded(const JobState& state) {
   TaskNames ended;
@@ -366,6 +380,7 @@ std::vector<std::string> Sentences(const JobLook& look, const JobState& state) {
            sentences);
   AddEnded(sight, state, sentences);
   if (sentences.empty()) AddPorts(sight, sentences);
+  if (sentences.empty()) AddNobodyListens(sight, sentences);
   if (sentences.empty()) {
     sentences.emplace_back(
         "all tasks sleep; none is stopped, and no connection is half-open. Where py-spy is on the "

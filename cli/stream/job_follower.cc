@@ -263,6 +263,7 @@ void JobFollower::WaitAndHandle() {
   if (say_who_runs_at_) wake = std::min(wake, *say_who_runs_at_);
   poll(fds.data(), fds.size(), Now() < turn_end ? PollTimeout(Now(), wake) : 0);
   PassOnNotes();
+  LookForVainWaits();
   LookIntoSilence();
   HandleInterrupts(interrupts_.Take());
   SayWhoStillRuns();
@@ -284,6 +285,21 @@ void JobFollower::GiveUpIfTooSlow() {
     if (!stream.done) GiveUp(stream, kTooSlow);
   }
   incomplete_ = events_done_ = true;
+}
+
+// What is silent as well is looked into more closely: LookIntoSilence.
+void JobFollower::LookForVainWaits() {
+  if (!options_.on_silence || vain_wait_told_) return;
+  const std::string line = WhoMayWaitForAnEndedTask(state_);
+  if (line.empty()) {
+    vain_wait_since_.reset();
+    return;
+  }
+  if (!vain_wait_since_) vain_wait_since_ = Now();
+  const bool is_long = Now() - *vain_wait_since_ >= options_.silent_after;
+  if (!is_long || Now() - last_output_ >= options_.silent_after) return;
+  vain_wait_told_ = true;
+  printer_.Note("tfdist: {}", line);
 }
 
 void JobFollower::LookIntoSilence() {

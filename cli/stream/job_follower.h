@@ -125,6 +125,7 @@ class JobFollower {
   void MarkRun(const TaskStream& stream, bool is_first);
   void HandleLog(AgentLink& link, TaskStream& stream, protocol::Message message);
   void PassOnNotes();
+  void LookForVainWaits();
   void LookIntoSilence();
   void HandleInterrupts(int count);
   void SayWhoStillRuns();
@@ -180,6 +181,8 @@ class JobFollower {
   std::optional<Pace> pace_;     // of this connection
   TimePoint looked_into_silence_{};
   bool silence_told_ = false;  // since the last output
+  std::optional<TimePoint> vain_wait_since_;
+  bool vain_wait_told_ = false;
   std::future<std::vector<std::string>> silence_;
   std::string notes_;  // of FollowOptions::notes_fd: the beginning of a line
   std::string stop_why_;

@@ -45,4 +45,23 @@ std::string WhyTheJobGoesOn(const protocol::JobState& state, const std::string& 
       task, NamesOfRunning(state), role, role);
 }
 
+std::string WhoMayWaitForAnEndedTask(const protocol::JobState& state) {
+  using protocol::TaskPlan;
+  const auto& tasks = state.plan.tasks;
+  auto first = std::ranges::find_if(tasks, &TaskPlan::chief);
+  if (first == tasks.end()) first = std::ranges::find(tasks, "worker:0", &TaskPlan::task);
+  const bool is_running = state.phase == protocol::JobPhase::kRunning;
+  if (!is_running || first == tasks.end() || state.plan.finish_timeout_ms > 0) return "";
+  if (!HasSucceeded(state.tasks.at(first->task))) return "";
+  const bool others_run = std::ranges::any_of(tasks, [&](const TaskPlan& plan) {
+    return plan.decides && state.tasks.at(plan.task).phase == protocol::TaskPhase::kRunning;
+  });
+  if (!others_run) return "";
+  return fmt::format(
+      "{} has ended with exit code 0, and the job goes on; still running: {}. Where they wait for "
+      "{}, the job never "
+      "ends: `done` says whose end is the job's",
+      first->task, NamesOfRunning(state), first->task);
+}
+
 }  // namespace tfdist::cli

@@ -14,4 +14,8 @@ std::string NamesOfRunning(const protocol::JobState& state);
 // which `done` would have ended it. Empty where the job ends, or another task of the role runs.
 std::string WhyTheJobGoesOn(const protocol::JobState& state, const std::string& task);
 
+// The chief, or else worker:0, has ended with 0 while other workers run: where they wait for it, they wait for ever. Empty:
+// it has not, or the job ends by itself.
+std::string WhoMayWaitForAnEndedTask(const protocol::JobState& state);
+
 }  // namespace tfdist::cli

@@ -109,6 +109,25 @@ time.sleep(600)
                 self.assertEqual(up.wait(60), 130)
 
 
+    def up_says(self, name, script, sentence):
+        text = clusters.local(name, ["python3", "-c", script], extra=SILENT)
+        up = self.user.start("up", self.user.write(f"{name}.toml", text))
+        wait_for(lambda: sentence in up.err.read_text(), lambda: up.err.read_text())
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(60), 130)
+        return up.err.read_text()
+
+    def test_up_says_once_that_the_first_task_has_ended_while_others_write_that_they_wait(self):
+        said = self.up_says("writes", "import os, time\nif os.environ['TFDIST_TASK'] == 'master:0': raise SystemExit\n"
+                            "for _ in range(6000):\n    print('waiting for master:0', flush=True)\n    time.sleep(0.1)",
+                            "Where they wait for master:0, the job never ends: `done` says whose end is the job's\n")
+        self.assertEqual(said.count("master:0 has ended with exit code 0, and the job goes on; still running: "), 1)
+
+    def test_up_asks_for_a_tf_config_of_the_programs_own_where_nobody_listens(self):
+        self.up_says("own", "import time\ntime.sleep(600)", "all tasks sleep, and none listens on the port that TF_CONFIG gives it: "
+                     "does the program set TF_CONFIG or its cluster itself?")
+
+
 class OnHosts(Looks):
     def test_a_connection_that_nobody_answers_and_a_stopped_task_on_other_hosts(self):
         check_possible()
