@@ -198,12 +198,20 @@ std::vector<Engine> EnginesOf(const SlotFolder& folder) {
 // A container whose processes have been killed is still known to its engine.
 void EndContainersOf(const SlotFolder& folder, const SlotInfo& info, TimePoint deadline,
                      protocol::Census& census) {
-  const size_t doubts = census.unknown.size() + census.left.size();
+  const size_t unknown = census.unknown.size();
+  const size_t doubts = unknown + census.left.size();
   try {
     const std::vector<Engine> engines = EnginesOf(folder);
     EndContainers(engines, info.job, info.slot, deadline, census);
     const bool have_told = census.unknown.size() + census.left.size() == doubts;
     if (have_told && !engines.empty()) NoteThatEnginesHaveTold(folder);
+    // The note is all that still asks for an engine that is no more.
+    if (census.unknown.size() > unknown) {
+      census.unknown.back() += fmt::format(
+          "; if that engine is gone for good with its containers, `mv {0} {1}` there tells `down` "
+          "so",
+          folder.engines().string(), folder.engines_told().string());
+    }
   } catch (const Error& error) {
     census.unknown.push_back(fmt::format("containers of this job: {}", error.cause()));
   }

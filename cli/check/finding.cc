@@ -1,6 +1,6 @@
 #include "cli/check/finding.h"
 
-#include <fmt/format.h>
+#include "cli/plan/host_count.h"
 
 namespace tfdist::cli {
 namespace {
@@ -9,11 +9,6 @@ constexpr size_t kMostNamed = 4;
 
 }  // namespace
 
-std::string ListOf(const std::vector<std::string>& names) {
-  if (names.size() <= kMostNamed) return fmt::format("{}", fmt::join(names, ", "));
-  const auto end = names.begin() + static_cast<ptrdiff_t>(kMostNamed);
-  return fmt::format("{} and {} more", fmt::join(names.begin(), end, ", "),
-                     names.size() - kMostNamed);
-}
+std::string ListOf(const std::vector<std::string>& names) { return HostNames(names, kMostNamed); }
 
 }  // namespace tfdist::cli

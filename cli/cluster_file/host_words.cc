@@ -104,7 +104,8 @@ std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber 
     words.user = rest.substr(0, at);
     rest.remove_prefix(at + 1);
     if (!IsUserName(words.user)) {
-      return BadAddress{fmt::format("{} is no user name", Quoted(words.user)), {}};
+      return BadAddress{fmt::format("{} is no user name", Quoted(words.user)),
+                        std::string(kUserNameRemedy)};
     }
   }
   if (is_uri && number == HostNumber::kSlots) {

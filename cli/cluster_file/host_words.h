@@ -34,6 +34,11 @@ std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber 
 std::variant<std::vector<HostWords>, BadAddress> ParseHosts(std::string_view text,
                                                             HostNumber number);
 
+// For a name that IsUserName refuses.
+inline constexpr std::string_view kUserNameRemedy =
+    "write the account's name as the host has it: no blanks, no `:/[]`, nothing that a shell "
+    "reads; where it must be another "
+    "one, User in ~/.ssh/config";
 // A name for ssh(1) -l.
 bool IsUserName(std::string_view name);
 

@@ -255,7 +255,8 @@ std::optional<std::string> ReadSshUser(const TableReader& ssh, Problems& problem
   const auto user = ssh.Line("user");
   if (!user) return std::nullopt;
   if (IsUserName(user->value)) return user->value;
-  problems.Add(user->where, fmt::format("{} is no user name", Quoted(user->value)));
+  problems.Add(user->where, fmt::format("{} is no user name", Quoted(user->value)),
+               std::string(kUserNameRemedy));
   return std::nullopt;
 }
 

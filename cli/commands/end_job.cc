@@ -137,6 +137,7 @@ void ReportSwept(EndReport& report, const std::string& host, const Swept& swept,
   for (const std::string& process : swept.left) {
     report.details.push_back(fmt::format("{}: still there: {}", host, process));
   }
+  report.one_is_unseen = report.one_is_unseen || !swept.unknown.empty();
   for (const std::string& process : swept.unknown) {
     report.details.push_back(fmt::format("{}: not known to be gone: {}", host, process));
   }
@@ -323,7 +324,11 @@ void PrintEndReport(const JobRecord& record, const EndReport& report, std::strin
     Say("  unreachable: {}\n", Joined(report.unreachable));
   }
   for (const std::string& line : report.details) Say("  {}\n", line);
-  Say("  try: tfdist {} {} again when they answer\n", again, record.id);
+  const char* const then =
+      !report.unreachable.empty() ? "when they answer"
+      : report.one_is_unseen ? "; as root there, look for what is not known to be gone, and end it"
+                             : "once what is still there has ended";
+  Say("  try: tfdist {} {} again{}{}\n", again, record.id, *then == ';' ? "" : " ", then);
 }
 
 }  // namespace tfdist::cli

@@ -16,6 +16,7 @@ struct EndReport {
   std::vector<std::string> unreachable;  // no answer
   std::vector<std::string>
       details;  // a line each: what was left, why there was no answer, what is damaged
+  bool one_is_unseen = false;  // something may be left that the host cannot see
   [[nodiscard]] bool all_confirmed() const { return unconfirmed.empty() && unreachable.empty(); }
 };
 

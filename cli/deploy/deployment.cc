@@ -20,6 +20,7 @@
 #include "cli/plan/containers.h"
 #include "cli/plan/data.h"
 #include "cli/plan/describe.h"
+#include "cli/plan/host_count.h"
 #include "cli/plan/runtime_choice.h"
 #include "wire/data.h"
 #include "wire/image_pull.h"
@@ -109,12 +110,16 @@ milliseconds LimitFor(const std::vector<protocol::DataOffer>& offers) {
   return kDescribeLimit + milliseconds(bytes / kBytesPerMillisecond);
 }
 
+// Hosts in one message.
+constexpr size_t kMostNamed = 16;
+
 Error DifferentImages(const std::string& image,
                       const std::map<std::string, std::vector<std::string>>& hosts) {
   constexpr size_t kShownDigits = 12;
   std::vector<std::string> groups;
   for (const auto& [id, names] : hosts) {
-    groups.push_back(fmt::format("{} on {}", id.substr(0, kShownDigits), fmt::join(names, ", ")));
+    groups.push_back(
+        fmt::format("{} on {}", id.substr(0, kShownDigits), HostNames(names, kMostNamed)));
   }
   return {Phase::kCommand,
           fmt::format("image {} is not the same on all hosts: {}", image, fmt::join(groups, "; ")),
@@ -300,7 +305,7 @@ void Deployment::AddTroubles(std::vector<NameWarning>& warnings) const {
   }
   for (const auto& [trouble, names] : hosts) {
     const auto& [why, remedy] = trouble;
-    warnings.push_back({fmt::format("{}: {}", fmt::join(names, ", "), why), remedy});
+    warnings.push_back({fmt::format("{}: {}", HostNames(names, kMostNamed), why), remedy});
   }
 }
 

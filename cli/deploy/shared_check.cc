@@ -2,16 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "cli/plan/host_count.h"
+
 namespace tfdist::cli {
 namespace {
 
-// Of many hosts the first few are named.
-std::string Names(const std::vector<std::string>& hosts) {
-  constexpr size_t kNamed = 3;
-  if (hosts.size() <= kNamed) return fmt::format("{}", fmt::join(hosts, ", "));
-  return fmt::format("{} and {} more", fmt::join(hosts.begin(), hosts.begin() + kNamed, ", "),
-                     hosts.size() - kNamed);
-}
+constexpr size_t kMostNamed = 3;
 
 }  // namespace
 
@@ -28,15 +24,15 @@ std::vector<NameWarning> CompareShared(
   }
   std::vector<NameWarning> warnings;
   if (!unusable.empty()) {
-    warnings.push_back(
-        {fmt::format("the shared folder cannot be used on {}: {}", Names(unusable), why),
-         "mount it there, or make it, for the account of the tasks"});
+    warnings.push_back({fmt::format("the shared folder cannot be used on {}: {}",
+                                    HostNames(unusable, kMostNamed), why),
+                        "mount it there, or make it, for the account of the tasks"});
   }
   if (!others.empty()) {
     warnings.push_back(
         {fmt::format("the shared folder {} is not the same one everywhere: what {} writes there is "
                      "not seen on {}",
-                     plan.shared, plan.hosts[0].name, Names(others)),
+                     plan.shared, plan.hosts[0].name, HostNames(others, kMostNamed)),
          "mount one file system there on all hosts; on folders of their own a checkpoint that "
          "several ps write is never complete"});
   }

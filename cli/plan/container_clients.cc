@@ -27,6 +27,10 @@ struct Client {
   std::span<const std::string_view> verbs;
   std::string_view remedy;
   std::string_view shown_by;
+  std::string_view worker = "a daemon";  // who does the work
+  // One of these stands before the verb; none: it need not.
+  std::span<const std::string_view> only_with = {};
+  size_t least_words = 0;  // behind it that are no options
 };
 
 constexpr std::array<std::string_view, 8> kContainerVerbs = {
@@ -40,11 +44,23 @@ constexpr std::array<std::string_view, 1> kInstanceVerbs = {"start"};  // instan
 constexpr std::array<std::string_view, 2> kSystemctlVerbs = {"start", "restart"};
 constexpr std::array<std::string_view, 1> kRayVerbs = {"submit"};  // job submit
 constexpr std::array<std::string_view, 4> kAtVerbs = {"-f", "-t", "now", "tomorrow"};
+constexpr std::array<std::string_view, 5> kPodmanRemote = {"--remote", "-r", "--url",
+                                                           "--connection", "-c"};
+constexpr std::array<std::string_view, 3> kLxcVerbs = {"exec", "launch", "start"};
+constexpr std::array<std::string_view, 2> kMachinectlVerbs = {"shell", "start"};
+constexpr std::string_view kPodRemedy = "kubectl delete ends it";
+constexpr std::string_view kHostRemedy = "make that machine a host of the job";
 constexpr Client kClients[] = {
     {"docker", kContainerVerbs, kContainerRemedy, "docker ps"},
     {"docker-compose", {}, "in the foreground, without -d, it ends its containers", "docker ps"},
     {"nerdctl", kContainerVerbs, kContainerRemedy, "nerdctl ps"},
     {"podman-remote", kContainerVerbs, kContainerRemedy, "podman-remote ps"},
+    {"podman", kContainerVerbs, kContainerRemedy, "podman --remote ps", "a daemon", kPodmanRemote},
+    {"lxc", kLxcVerbs, "lxc stop ends it", "lxc list"},
+    {"incus", kLxcVerbs, "incus stop ends it", "incus list"},
+    {"machinectl", kMachinectlVerbs, "systemd-run --scope stays the task's own", "machinectl list"},
+    {"ssh", {}, kHostRemedy, "ps", "another machine", {}, 2},
+    {"pdsh", {}, kHostRemedy, "ps", "other machines", {}, 2},
     {"ctr", kContainerVerbs, "run --rm, without --detach", "ctr tasks ls"},
     {"systemd-run", {}, "with --scope it stays the task's own", "systemctl list-units 'run-*'"},
     {"systemctl", kSystemctlVerbs, "systemd-run --scope stays the task's own", "systemctl status"},
@@ -54,7 +70,8 @@ constexpr Client kClients[] = {
     {"apptainer", kInstanceVerbs, "exec and run stay the task's own", "apptainer instance list"},
     {"singularity", kInstanceVerbs, "exec and run stay the task's own",
      "singularity instance list"},
-    {"kubectl", kKubectlVerbs, "kubectl delete ends it", "kubectl get pods"},
+    {"kubectl", kKubectlVerbs, kPodRemedy, "kubectl get pods", "a cluster"},
+    {"oc", kKubectlVerbs, kPodRemedy, "oc get pods", "a cluster"},
     {"sbatch", {}, "scancel ends it", "squeue"},
     {"qsub", {}, "qdel ends it", "qstat"},
     {"bsub", {}, "bkill ends it", "bjobs"},
@@ -81,12 +98,23 @@ Words ShellWordsOf(std::string_view text) {
   }
 }
 
+bool HasWords(std::span<const std::string_view> after, size_t least) {
+  const auto is_word = [](std::string_view word) { return !word.starts_with('-'); };
+  return static_cast<size_t>(std::ranges::count_if(after, is_word)) >= least;
+}
+
+bool IsOneOf(std::span<const std::string_view> options, std::string_view word) {
+  return std::ranges::find(options, word.substr(0, word.find('='))) != options.end();
+}
+
 bool BeginsSomething(const Client& client, std::span<const std::string_view> after) {
-  if (client.verbs.empty()) return true;
+  if (client.verbs.empty()) return HasWords(after, client.least_words);
   int words = 0;
   bool may_be_value = false;
+  bool may_begin = client.only_with.empty();
   for (const std::string_view word : after) {
-    if (std::ranges::find(client.verbs, word) != client.verbs.end()) return true;
+    may_begin = may_begin || IsOneOf(client.only_with, word);
+    if (std::ranges::find(client.verbs, word) != client.verbs.end()) return may_begin;
     if (word.starts_with('-')) {
       may_be_value = true;
     } else if (!std::exchange(may_be_value, false) && ++words == kMostWordsToTheVerb) {
@@ -101,6 +129,10 @@ const Client* ClientIn(const Words& words) {
     const std::string_view name = words[at].substr(words[at].rfind('/') + 1);
     const auto client = std::ranges::find(kClients, name, &Client::name);
     if (client == std::end(kClients)) continue;
+    // "--launcher ssh" only names it.
+    const std::string_view before = at > 0 ? words[at - 1] : "";
+    const bool is_named = before.starts_with('-') && !before.ends_with('c');  // not "-lc"
+    if (client->least_words > 0 && is_named) continue;
     if (BeginsSomething(*client, std::span(words).subspan(at + 1))) return &*client;
   }
   return nullptr;
@@ -187,18 +219,19 @@ std::vector<std::string> ContainerClientsOf(const Plan& plan) {
 std::string UnseenWorkOf(std::string_view client) {
   // A record may name one that only another version of tfdist knew.
   const auto known = std::ranges::find(kClients, client, &Client::name);
-  return fmt::format(
-      "what {} runs for the job's tasks belongs to a daemon and cannot be seen{}", client,
-      known == std::end(kClients) ? ""
-                                  : fmt::format(": {} on the hosts shows it", known->shown_by));
+  return fmt::format("what {} runs for the job's tasks belongs to {} and cannot be seen{}", client,
+                     known == std::end(kClients) ? "a daemon" : known->worker,
+                     known == std::end(kClients)
+                         ? ""
+                         : fmt::format(": {} on the hosts shows it", known->shown_by));
 }
 
 void WarnOfContainerClients(Plan& plan) {
   for (const Client* client : ClientsOf(plan)) {
     plan.warnings.push_back(
-        fmt::format("a task runs {}, which hands its work to a daemon: `down` and restarts end the "
+        fmt::format("a task runs {}, which hands its work to {}: `down` and restarts end the "
                     "client only; {}",
-                    client->name, client->remedy));
+                    client->name, client->worker, client->remedy));
   }
 }
 

@@ -156,11 +156,7 @@ void Story::Add(const protocol::Event& event) {
 
 // A lost host was the cause of the failure for which all are being stopped.
 void Story::BlameTheHost() {
-  if (incidents_.empty()) return;
-  Incident& last = incidents_.back();
-  last.why = state_.gang ? state_.gang->why : state_.why;
-  if (last.first) last.collateral.insert(last.collateral.begin(), *std::move(last.first));
-  last.first.reset();
+  if (!incidents_.empty()) incidents_.back().why = state_.gang ? state_.gang->why : state_.why;
 }
 
 void Story::AddFailure(const event::TaskExited& exited) {
@@ -179,6 +175,10 @@ void Story::AddFailure(const event::TaskExited& exited) {
     if (last->first && Blamed(state_) == failure.task) {
       last->why = failure.task + " on " + failure.host + ": " + Describe(failure.exit);
       std::swap(*last->first, failure);
+    }
+    if (!last->first && failure.time_ns < last->time_ns) {
+      last->first = std::move(failure);
+      return;
     }
     if (last->collateral.size() < kMostFailures) last->collateral.push_back(std::move(failure));
   } else if (open_.size() < kMostFailures) {
@@ -201,6 +201,12 @@ void Story::AddIncident(const protocol::Event& event, Consequence consequence,
     open_.erase(std::next(cause).base());
   }
   if (StopsAll(consequence)) incident.collateral = std::exchange(open_, {});
+  // Of a lost host, say: whatever had failed by then stands first.
+  if (!incident.first && !incident.collateral.empty()) {
+    const auto earliest = std::ranges::min_element(incident.collateral, {}, &Failure::time_ns);
+    incident.first = std::move(*earliest);
+    incident.collateral.erase(earliest);
+  }
   incidents_.push_back(std::move(incident));
   if (incidents_.size() > kMostIncidentsKept) {
     incidents_.erase(incidents_.begin());

@@ -29,8 +29,9 @@ struct Incident {
   Consequence consequence = Consequence::kNone;
   int64_t time_ns = 0;
   int attempt = 0;
-  std::string why;               // the coordinator's word
-  std::optional<Failure> first;  // absent: no task's failure, but a lost host or a time limit, say
+  std::string why;  // the coordinator's word
+  std::optional<Failure>
+      first;  // absent: none had failed. The cause may be a lost host all the same
   // Other tasks that failed in the same attempt before all were stopped.
   std::vector<Failure> collateral;
 };

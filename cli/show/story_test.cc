@@ -137,6 +137,19 @@ TEST_F(StoryTest, ALostHostHasNoTaskThatFailedFirst) {
   EXPECT_EQ(incidents[0].why, "host h2 is lost");
 }
 
+TEST_F(StoryTest, ATaskThatFailedBeforeAHostWasLostStandsFirst) {
+  Exit("worker:0", 7);
+  Add(event::Host{1, HostState::kLost, "silent for 11 s"});
+  Add(event::Stopping{JobResult::kFailed, "host h2 is lost", "", false});
+  Exit("worker:1", 1);  // heard of later, for its host was lost
+  const auto incidents = story_.Incidents();
+  ASSERT_EQ(incidents.size(), 1u);
+  EXPECT_EQ(incidents[0].why, "host h2 is lost");
+  ASSERT_TRUE(incidents[0].first.has_value());
+  EXPECT_EQ(incidents[0].first->task, "worker:0");
+  EXPECT_THAT(Tasks(incidents[0].collateral), ElementsAre("worker:1@h2"));
+}
+
 // A peer of the silent host ran into its time limit, before the host counted as lost.
 TEST_F(StoryTest, AHostThatWasSilentBeforeTheFirstFailureIsTheCause) {
   for (const char* task : {"worker:0", "worker:1"}) Add(event::TaskStarted{task, 1, 1, 7});
@@ -150,9 +163,10 @@ TEST_F(StoryTest, AHostThatWasSilentBeforeTheFirstFailureIsTheCause) {
   number_ = 26;  // heard last at 16
   Add(event::Host{1, HostState::kLost, "nothing heard for 11 s"});
   const Incident incident = story_.Incidents().at(0);
-  EXPECT_FALSE(incident.first.has_value());
   EXPECT_EQ(incident.why, "host h2 is lost: nothing heard for 11 s");
-  EXPECT_THAT(Tasks(incident.collateral), ElementsAre("worker:0@h1"));
+  ASSERT_TRUE(incident.first.has_value()) << "with its last lines";
+  EXPECT_EQ(incident.first->task, "worker:0");
+  EXPECT_THAT(incident.collateral, IsEmpty());
   EXPECT_EQ(story_.state().gang->why, incident.why);
 }
 
