@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "cli/plan/container_clients.h"
 #include "cli/plan/testing/test_files.h"
 
@@ -26,7 +28,7 @@ class ProgramRules : public PlanTest {
   static std::string Roles(const std::vector<std::string>& types) {
     std::string text = "layout = \"roles\"\n";
     for (const std::string& type : types) {
-      text += "[roles." + type + "]\nhosts = [\"host-of-" + type + "\"]\n";
+      text += fmt::format("[roles.{0}]\nhosts = [\"host-of-{0}\"]\n", type);
     }
     return text;
   }
@@ -139,7 +141,7 @@ TEST_F(ContainerClients, AreKnownByTheProgram) {
 }
 
 TEST_F(ContainerClients, OfOtherDaemonsAreKnown) {
-  const std::pair<const char*, const char*> kLines[] = {
+  const std::pair<const char*, const char*> lines[] = {
       {"tmux new -d train", "tmux"},
       {"tmux -L mine new-session -d -s x train", "tmux"},
       {"tmux ls", ""},
@@ -177,7 +179,7 @@ TEST_F(ContainerClients, OfOtherDaemonsAreKnown) {
       {"ray job submit -- python3 train.py", "ray"},
       {"ray status", ""},
   };
-  for (const auto& [line, client] : kLines) {
+  for (const auto& [line, client] : lines) {
     const auto found = Of(fmt::format(R"(["sh", "-c", "{}"])", line));
     EXPECT_EQ(fmt::format("{}", fmt::join(found, " ")), client) << line;
     if (*client == '\0') continue;
