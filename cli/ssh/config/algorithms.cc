@@ -60,7 +60,7 @@ bool IsKeyType(std::string_view type) {
 std::string HostKeyMethods(const std::vector<std::string>& first_key_types,
                            const std::string& methods) {
   std::vector<std::string> ordered = Split(methods);
-  std::ranges::stable_partition(ordered, [&](const std::string& method) {
+  std::stable_partition(ordered.begin(), ordered.end(), [&](const std::string& method) {
     return std::ranges::find(first_key_types, TypeOf(method)) != first_key_types.end();
   });
   return Joined(ordered);

@@ -82,12 +82,13 @@ std::optional<IdentityFile> LookAtIdentityFile(const std::string& path) {
   auto text = Read(path);
   const auto beside = Read(path + ".pub");
   if (!text && !beside) return std::nullopt;
+  const bool is_there = text.has_value();
   const Secret file(std::move(text).value_or(""));
   IdentityFile identity;
   identity.path = path;
   identity.is_private = file.text().find(" PRIVATE KEY-----") != std::string::npos;
   if (!identity.is_private) {
-    identity.public_blob = BlobOfPublicKey(text ? file.text() : *beside);
+    identity.public_blob = BlobOfPublicKey(is_there ? file.text() : *beside);
     identity.odd = "IdentityFile names a public key";
     return identity;
   }

@@ -44,7 +44,7 @@ std::vector<std::string> Blobs(const KeyOffers& offers) {
 class IdentityFileTest : public testing::Test {
  protected:
   std::string MakeKey(const std::string& name, const std::vector<std::string>& options) const {
-    const std::string path = (folder_ / name).string();
+    std::string path = (folder_ / name).string();
     std::vector<std::string> argv = {"ssh-keygen", "-q", "-f", path};
     argv.insert(argv.end(), options.begin(), options.end());
     const auto result = RunProgram({.argv = argv}, SystemClock().Now() + std::chrono::seconds(30));

@@ -193,7 +193,7 @@ TEST_F(KnownHostsFileTest, FindsTheLinesThatSshKeygenFinds) {
                                           std::string("gpu7\0 ", 6) + ed,
                                           "gpu7 ssh-rsa" + std::string("\0 AAAA", 6),
                                           "gpu7 " + ed + std::string("\0 more", 6)};
-  for (const std::string& name : names) Compare(name + " " + ed + "\n");
+  for (const std::string& name : names) Compare(fmt::format("{} {}\n", name, ed));
   CompareEach(lines);
   for (const char* end : {"gpu7", "gpu7 ", "gpu7 ssh-rsa", "gpu7 ssh-rsa ", "gpu7 ssh-rsa AAAA",
                           "@revoked", "#", " "}) {
@@ -207,7 +207,7 @@ TEST_F(KnownHostsFileTest, FindsTheHashedNamesThatSshKeygenFinds) {
                            "Some.Alias", "gpu8", "gpu7,10.0.0.7"}) {
     const std::string line = Hashed(fmt::format("{} {}\n", name, kEd25519));
     ASSERT_TRUE(line.starts_with("|1|")) << line;
-    text += line + "@revoked " + line;
+    text.append(line).append("@revoked ").append(line);
     // A character less, or one changed, of salt and hash.
     for (const size_t at : {size_t{4}, size_t{30}, line.find(' ') - 2}) {
       std::string damaged = line;

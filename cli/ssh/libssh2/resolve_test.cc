@@ -25,8 +25,10 @@ std::vector<std::string> Texts(const std::string& name) {
 // PATH for the life of the object.
 class OtherPath {
  public:
+  // NOLINTBEGIN(concurrency-mt-unsafe): one thread
   explicit OtherPath(const char* value) : old_(std::getenv("PATH")) { setenv("PATH", value, 1); }
   ~OtherPath() { setenv("PATH", old_.c_str(), 1); }
+  // NOLINTEND(concurrency-mt-unsafe)
 
  private:
   std::string old_;
