@@ -750,8 +750,7 @@ TEST_F(ExclusiveTest, ASpareHostWaitsUntilTheLostOnesTasksHaveEnded) {
   Pass(12s, {0, 2});
   ASSERT_EQ(state_.phase, JobPhase::kRestarting);
   EXPECT_EQ(Restarts().back().why,
-            "host b is lost, or the network of a: nothing heard for 11 s; exclusive: its tasks "
-            "start elsewhere 75s "
+            "host b is lost: nothing heard for 11 s; exclusive: its tasks start elsewhere 75s "
             "after that, "
             "unless it is back");
   SayCensus(0);
