@@ -71,6 +71,7 @@ constexpr auto kSlowHost = 5s;
 constexpr auto kGitLimit = 3s;
 // Why a job ended.
 constexpr std::string_view kReplaces = "tfdist up --replace";
+constexpr std::string_view kDown = "tfdist down";  // as EndJob() says it
 // While files are packed.
 constexpr auto kLookForStop = 100ms;
 // For the coordinator of a job that may run already.
@@ -330,6 +331,8 @@ class Launch {
         record_(MakeRecord(plan, NewJobId(plan.name), "")),
         beside_(RunningBeside(record_, plan)) {
     record_.origin.version = VersionLine();
+    // Whose {keep} it would be, others may ask before this is through.
+    if (plan.workdir) record_.origin.workdir = plan.workdir->string();
     record_.labels = LabelsOf(arguments);
     interrupts_.emplace();
     // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
@@ -392,7 +395,6 @@ class Launch {
     record_.plan_sha256 = cargo_.job.plan_sha256;
     if (plan_.workdir) {
       record_.files = HashesByPath(listing_, hashes_);
-      record_.origin.workdir = plan_.workdir->string();
       record_.origin.workdir_hash = cargo_.workdir->Hash();
       hashes_.Save();
     }
@@ -609,6 +611,7 @@ class Launch {
     } else {
       SayWhoIsLeft();
     }
+    mark_.reset();  // _exit runs no destructor
     fflush(nullptr);
     EndConnections();
     _exit(kExitInterrupted);
@@ -815,11 +818,11 @@ class Launch {
     return kExitInterrupted;
   }
 
-  // At the user's word, who wants no job of this name then.
+  // By `down`, by which the user wants no job of this name; Ctrl-C in its own `up` may well make room for this one.
   static bool WasStopped(const std::string& id) {
     const auto known = Known(id);
     return known && known->last_seen.stage == LastSeen::Stage::kEnded &&
-           known->last_seen.result == "stopped" && known->last_seen.why != kReplaces;
+           known->last_seen.result == "stopped" && known->last_seen.why == kDown;
   }
 
   // What would stop the new job is found before the one that runs is ended.

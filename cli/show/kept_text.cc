@@ -60,10 +60,23 @@ UsageError KeptByStrangers(const std::string& name, const std::vector<KeptOnHost
       "--name NAME gives this job its own {keep}; `up --take-keep` goes on with these files");
 }
 
+namespace {
+
+// A job that has never begun has kept nothing. Of one of which that is not known, another project's counts.
+bool MayHaveKept(const JobRecord& other, const JobRecord& record) {
+  using Stage = LastSeen::Stage;
+  const bool is_of_another =
+      !other.origin.workdir.empty() && other.origin.workdir != record.origin.workdir;
+  return other.keeps && other.last_seen.stage != Stage::kNotStarted &&
+         (other.last_seen.stage != Stage::kStarting || is_of_another);
+}
+
+}  // namespace
+
 const JobRecord* LastThatKept(const JobRecord& record, const std::vector<JobRecord>& records) {
   const JobRecord* last = nullptr;
   for (const JobRecord& other : records) {
-    if (other.name != record.name || other.id == record.id || !other.keeps) continue;
+    if (other.name != record.name || other.id == record.id || !MayHaveKept(other, record)) continue;
     if (last == nullptr || last->created < other.created) last = &other;
   }
   return last;

@@ -37,6 +37,7 @@ JobRecord RecordOf(const std::string& id, const std::vector<std::string>& hosts,
   record.name = "digits";
   record.created = id;
   record.keeps = keeps;
+  record.last_seen.stage = LastSeen::Stage::kEnded;
   for (const std::string& host : hosts) record.hosts.emplace_back().name = host;
   return record;
 }
@@ -52,6 +53,22 @@ TEST(LastThatKept, IsTheNewestOfItsNameThatNamesTheFolder) {
   EXPECT_EQ(LastThatKept(now, {now}), nullptr);
   EXPECT_THAT(HostsLeftBehind(now, records[1]), ElementsAre("h3"));
   EXPECT_THAT(HostsLeftBehind(now, now), IsEmpty());
+}
+
+// An `up` that was killed while it packed must not open what another project has kept.
+TEST(LastThatKept, IsNoneThatNeverBeganUnlessItMayBeAnotherProjects) {
+  JobRecord first = RecordOf("1", {"h1"}, true);
+  first.origin.workdir = "/first";
+  JobRecord killed = RecordOf("2", {"h1"}, true);
+  killed.origin.workdir = "/second";
+  killed.last_seen.stage = LastSeen::Stage::kStarting;
+  JobRecord now = RecordOf("3", {"h1"}, true);
+  now.origin.workdir = "/second";
+  EXPECT_EQ(LastThatKept(now, {first, killed})->id, "1");
+  now.origin.workdir = "/first";
+  EXPECT_EQ(LastThatKept(now, {first, killed})->id, "2");
+  killed.last_seen.stage = LastSeen::Stage::kNotStarted;
+  EXPECT_EQ(LastThatKept(now, {first, killed})->id, "1");
 }
 
 TEST(TasksThatMoved, AreOnAnotherOfTheSameHosts) {
