@@ -34,7 +34,9 @@ std::atomic<int64_t> heard_ms = -kSameMs;  // SIGINT or SIGTERM
 
 bool IsTheSame() {
   const int64_t now = NowMs();
-  return now - heard_ms.exchange(now) < kSameMs;
+  if (now - heard_ms < kSameMs) return true;
+  heard_ms = now;
+  return false;
 }
 
 extern "C" void OnInterrupt(int signal) {

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 from tests.support import processes
 from tests.support.waiting import PATIENCE, wait_for
@@ -210,6 +211,8 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def ctrl_c(self):
+        """A tenth of a second after the one before, at least: sooner it would count as the same."""
+        time.sleep(0.15)
         self.type("\x03")
 
     def wait(self, seconds=60):
