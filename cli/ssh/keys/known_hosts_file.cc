@@ -172,7 +172,8 @@ KnownKeys KnownHostsFile::Find(const std::string& name) const {
     if (!MatchesNames(name, lower_name, line.names)) continue;
     auto blob = FromBase64(line.key);
     const bool is_plain = !line.is_marked && line.names.size() <= kMaxPatternBytes &&
-                          IsKeyType(line.type) && blob && KeyType(*blob) == line.type;
+                          IsKeyType(line.type) && blob && Base64(*blob) == line.key &&
+                          KeyType(*blob) == line.type;
     if (is_plain) {
       found.keys.push_back({std::string(line.type), *std::move(blob)});
     } else if (found.odd.empty()) {
