@@ -18,7 +18,7 @@ void TryKeys(std::string_view text) {
   const auto keys = ssh::KeysInAnswer(text);
   if (!keys) return;
   size_t bytes = 0;
-  for (const ssh::AgentKey& key : *keys) bytes += key.blob.size() + key.comment.size();
+  for (const ssh::AgentKey& key : *keys) bytes += key.blob.size();
   assert(bytes <= text.size());
 }
 

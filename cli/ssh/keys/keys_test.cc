@@ -78,7 +78,7 @@ TEST_F(IdentityFileTest, DoesNotOfferAKeyThatOthersMayRead) {
   EXPECT_TRUE(offers.offers.empty());
   EXPECT_EQ(offers.beyond, "");
   // An agent that has it signs without the file.
-  EXPECT_EQ(ArrangeOffers({{identity->public_blob, "open"}}, {*identity}, {}).offers.size(), 1U);
+  EXPECT_EQ(ArrangeOffers({{identity->public_blob}}, {*identity}, {}).offers.size(), 1U);
 }
 
 TEST_F(IdentityFileTest, TakesThePublicKeyOfAPemFileFromBesideIt) {
@@ -100,8 +100,7 @@ TEST_F(IdentityFileTest, JunkIsAFileWithoutAPublicKey) {
 }
 
 TEST(ArrangeOffers, FollowsOpensshsOrder) {
-  const std::vector<AgentKey> agent = {{Blob("ssh-ed25519", "1"), "one"},
-                                       {Blob("ssh-ed25519", "2"), "two"}};
+  const std::vector<AgentKey> agent = {{Blob("ssh-ed25519", "1")}, {Blob("ssh-ed25519", "2")}};
   const std::vector<IdentityFile> files = {Named("/a", Blob("ssh-ed25519", "3"), false),
                                            Named("/b", Blob("ssh-ed25519", "2"), true)};
   HostConfig host;
@@ -113,7 +112,7 @@ TEST(ArrangeOffers, FollowsOpensshsOrder) {
 }
 
 TEST(ArrangeOffers, LeavesToSshWhatLibssh2CannotUseOrSshDoesNot) {
-  const std::vector<AgentKey> agent = {{Blob("sk-ssh-ed25519@openssh.com", "1"), "token"}};
+  const std::vector<AgentKey> agent = {{Blob("sk-ssh-ed25519@openssh.com", "1")}};
   const std::vector<IdentityFile> files = {Named("/a", Blob("ssh-ed25519", "3"), true)};
   const KeyOffers offers = ArrangeOffers(agent, files, {});
   EXPECT_TRUE(offers.offers.empty());

@@ -12,6 +12,7 @@
 
 #include "base/thread_annotations.h"
 #include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/keys/passing_key.h"
 #include "cli/ssh/keys/wire.h"
 
 namespace tfdist::ssh {
@@ -21,6 +22,7 @@ constexpr char kRequestIdentities = 11;
 constexpr char kSignRequest = 13;
 constexpr uint8_t kIdentitiesAnswer = 12;
 constexpr uint8_t kSignResponse = 14;
+constexpr uint8_t kSuccess = 6;
 constexpr char kExtension = 27;
 constexpr uint32_t kRsaSha256 = 2;
 constexpr uint32_t kRsaSha512 = 4;
@@ -57,7 +59,7 @@ std::optional<std::vector<AgentKey>> KeysInAnswer(std::string_view answer) {
     const auto blob = reader.TakeString();
     const auto comment = reader.TakeString();
     if (!blob || !comment) break;
-    keys.push_back({std::string(*blob), std::string(*comment)});
+    keys.push_back({std::string(*blob)});
   }
   return keys;
 }
@@ -105,12 +107,18 @@ Signature SshAgent::Sign(std::string_view blob, std::string_view data, std::stri
   return SignatureInAnswer(*answer, algorithm);
 }
 
-// ssh-agent.c process_ext_session_bind: from then on a connection that was bound to no host sees none of the keys that are kept
-// for some. An agent that knows of no such thing goes on as before.
-void SshAgent::BindToNoHost(TimePoint deadline) {
+// PROTOCOL.agent in OpenSSH's sources: a host's key, the session, the host's signature of that, whether the agent is forwarded.
+bool SshAgent::BindToNoHost(TimePoint deadline) {
+  constexpr std::string_view kSession = "none";
+  const SignedOnce host = SignWithPassingKey(kSession);
   std::string request(1, kExtension);
   AppendString(request, "session-bind@openssh.com");
-  (void)Ask(request, deadline);
+  AppendString(request, host.key);
+  AppendString(request, kSession);
+  AppendString(request, host.signature);
+  request.push_back(0);
+  const auto answer = Ask(request, deadline);
+  return answer && WireReader(*answer).TakeByte() == kSuccess;
 }
 
 std::optional<std::string> SshAgent::Ask(std::string_view request, TimePoint deadline) {
@@ -205,8 +213,7 @@ namespace {
 // Whether the agent has the key, and keeps it for some hosts.
 bool IsBound(const std::string& socket_path, std::string_view blob, TimePoint deadline) {
   auto agent = SshAgent::Connect(socket_path, deadline);
-  if (!agent) return false;
-  agent->BindToNoHost(deadline);
+  if (!agent || !agent->BindToNoHost(deadline)) return false;
   const auto keys = agent->Keys(deadline);
   return keys && std::ranges::none_of(*keys, [&](const AgentKey& key) { return key.blob == blob; });
 }

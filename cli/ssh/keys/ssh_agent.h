@@ -17,7 +17,6 @@ namespace tfdist::ssh {
 
 struct AgentKey {
   std::string blob;
-  std::string comment;
 };
 
 struct Signature {
@@ -52,9 +51,9 @@ class SshAgent {
   Signature Sign(std::string_view blob, std::string_view data, std::string_view algorithm,
                  TimePoint deadline);
 
-  // Tries to bind the connection to a host without naming one (session-bind@openssh.com), which fails: from now on Keys() lacks
-  // those that are bound to hosts (ssh-add -h).
-  void BindToNoHost(TimePoint deadline);
+  // Says that the connection is for logging in to a host with a key that nobody has (session-bind@openssh.com): from now on
+  // Keys() lacks those that are bound to hosts (ssh-add -h). False: the agent knows of no such thing.
+  bool BindToNoHost(TimePoint deadline);
 
  private:
   explicit SshAgent(UniqueFd fd) : fd_(std::move(fd)) {}
