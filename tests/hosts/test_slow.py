@@ -189,8 +189,9 @@ class AgentThatRefusesTest(unittest.TestCase):
         with Hosts(1) as hosts, ssh_agent(hosts.folder) as agent:
             env = {**os.environ, "SSH_AUTH_SOCK": str(agent), "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "force"}
             known = hosts.folder / "bound_hosts"
-            known.write_text(f"boxh1 {hosts[0].host_key()}\n")
-            config = client_config(hosts, "bound_config", f"IdentityAgent {agent}", "IdentitiesOnly no", "HostKeyAlias boxh1",
+            name = f"[{hosts[0].address}]:{hosts[0].port}"
+            known.write_text(f"{name} {hosts[0].host_key()}\n")
+            config = client_config(hosts, "bound_config", f"IdentityAgent {agent}", "IdentitiesOnly no",
                                    f"UserKnownHostsFile {known}", "IdentityFile none")
             config.write_text(config.read_text().replace(f"IdentityFile {hosts.key}\n", ""))
 
@@ -198,10 +199,10 @@ class AgentThatRefusesTest(unittest.TestCase):
                 subprocess.run(["ssh-add", "-q", "-D"], env=env, check=True, capture_output=True)
                 subprocess.run(["ssh-add", "-q", *options, hosts.key], env=env, check=True, capture_output=True)
 
-            add("-H", known, "-h", "boxh1")
+            add("-H", known, "-h", name)
             bound = probe(config, "open", "h1", transport="auto")
             self.assertTrue(bound["ok"], bound)
-            self.assertIn("by your own ssh: ", bound["notes"][0])
+            self.assertEqual(bound["notes"], ["by your own ssh: the host does not let trainer in with its 1 keys"])
             add("-c")
             asks = probe(config, "open", "h1", transport="auto")
             self.assertFalse(asks["ok"], asks)
@@ -374,6 +375,27 @@ class HostThatWantsOpensshTest(unittest.TestCase):
             result = probe(config, "open", "h1", transport="auto", busy_ms=500)
             self.assertEqual((result["ok"], result["phase"]), (False, "connect"), result)
             self.assertIn("ssh says: ", result["cause"])
+
+
+# A relay that holds back what the host sends after its version for a while.
+SLOW_EXCHANGE = RELAY.replace("copy(peer.recv, put)", """
+version = b""
+while not version.endswith(b"\\n"):
+    version += peer.recv(1)
+put(version)
+time.sleep(float(sys.argv[3]))
+copy(peer.recv, put)""").replace("threading\n", "threading, time\n", 1)
+
+
+class SlowKeyExchangeTest(unittest.TestCase):
+    def test_a_host_that_takes_long_to_exchange_keys_is_waited_for(self):
+        """As ssh waits, which has no limit there. tfdist's ssh gives up after 15 s, and then has a longer try."""
+        with Hosts(1) as hosts:
+            relay = hosts.folder / "slow_exchange.py"
+            relay.write_text(SLOW_EXCHANGE)
+            config = client_config(hosts, "exchange_config", "Host h1", f"ProxyCommand python3 {relay} %h %p 25", "Host *")
+            result = probe(config, "open", "h1")
+            self.assertTrue(result["ok"], result)
 
 
 class JumpHostTest(unittest.TestCase):

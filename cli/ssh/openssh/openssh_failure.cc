@@ -56,20 +56,37 @@ std::string WithFingerprint(std::string_view said) {
   return shown.empty() ? "" : "; it shows " + shown.back();
 }
 
+// `place`: FILE:LINE of a known_hosts.
+std::string RemovalOf(const std::string& name, const std::string& place) {
+  return fmt::format("ssh-keygen -f {} -R {}", ShellQuoted(place.substr(0, place.rfind(':'))),
+                     ShellQuoted(name));
+}
+
 // ssh writes a box of capitals. "Offending ED25519 key in FILE:LINE" has the facts.
 LoginFailure ExplainChangedKey(std::string_view said, const std::string& host) {
   const std::string_view offending = LineWith("Offending ", said);
   const std::vector<std::string> places = Rests(" key in ", offending);
   const std::string place = places.empty() ? "known_hosts" : places.back();
-  const std::string file = place.substr(0, place.rfind(':'));
   const std::vector<std::string> names = Rests("Host key for ", said);
   const std::string name = names.empty() ? host : names.back().substr(0, names.back().find(' '));
   return {Kind::kRefused, Phase::kHostKey,
           fmt::format("the key of {} differs from {}{}; somebody may be listening in", name, place,
                       WithFingerprint(said)),
-          fmt::format("ask who runs the host; if its key was changed on purpose: ssh-keygen -f {} "
-                      "-R {}",
-                      ShellQuoted(file), ShellQuoted(name))};
+          fmt::format("ask who runs the host; if its key was changed on purpose: {}",
+                      RemovalOf(name, place))};
+}
+
+// CheckHostIP: "... differs from the key for the IP address 'ADDRESS'", which `place` has.
+LoginFailure ExplainKeyOfAddress(std::string_view said, const std::string& host,
+                                 const std::string& place) {
+  const std::vector<std::string> rests = Rests("differs from the key for the IP address '", said);
+  const std::string address =
+      rests.empty() ? host : rests.back().substr(0, rests.back().find('\''));
+  return {Kind::kRefused, Phase::kHostKey,
+          fmt::format("the key of {} differs from that of its address {} in {}{}", host, address,
+                      place, WithFingerprint(said)),
+          fmt::format("ask who runs the host; if the address was another host's: {}",
+                      RemovalOf(address, place))};
 }
 
 LoginFailure ExplainHostKey(std::string_view said, const std::string& host) {
@@ -80,6 +97,8 @@ LoginFailure ExplainHostKey(std::string_view said, const std::string& host) {
             fmt::format("the key of {} is marked as revoked", host),
             "the host needs a new host key"};
   }
+  const std::vector<std::string> places = Rests("Offending key for IP in ", said);
+  if (!places.empty()) return ExplainKeyOfAddress(said, host, places.back());
   const std::string_view unknown = LineWith("host key is known for", said);
   return {Kind::kRefused, Phase::kHostKey,
           WithoutPoint(unknown.empty() ? LineWith("Host key verification failed", said) : unknown) +
@@ -289,7 +308,7 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
     return ExplainDenial(all, line);
   }
   if (Says(said, "timed out") && Says(all, "KEXINIT sent") && !Says(all, "NEWKEYS received")) {
-    return {Kind::kUnreachable, Phase::kConnect, "the host fell silent during the key exchange",
+    return {Kind::kSlowExchange, Phase::kConnect, "the host fell silent during the key exchange",
             std::string(kSilentHandshake)};
   }
   if (Says(said, "timed out") && Says(all, kServiceAccepted)) {

@@ -14,9 +14,10 @@ struct LoginFailure {
     kRefused,      // by the host, or by its key: another try would bring the same
     kUnreachable,  // another try may help, later
     kRefusedPort,  // the same, of a host that is there: nobody listens, or a firewall counts connections
-    kSilentPort,  // the same, where nothing comes back
-    kSlowLogin,   // the host has begun the login, and says nothing: it may need more time
-    kBusy,        // the host hung up before its SSH version: another try may help soon
+    kSilentPort,    // the same, where nothing comes back
+    kSlowLogin,     // the host has begun the login, and says nothing: it may need more time
+    kSlowExchange,  // the same in the key exchange
+    kBusy,          // the host hung up before its SSH version: another try may help soon
   };
   Kind kind = Kind::kRefused;
   Phase phase = Phase::kConnect;

@@ -17,6 +17,7 @@ TEST(OpensshFailure, ASilentKeyExchangeNamesTheMtu) {
   const LoginFailure failure = ExplainLogin(said, "gpu7");
   EXPECT_EQ(failure.cause, "the host fell silent during the key exchange");
   EXPECT_NE(failure.remedy.find("MTU"), std::string::npos);
+  EXPECT_EQ(failure.kind, FailureKind::kSlowExchange);
   EXPECT_NE(
       ExplainLogin("Connection to 10.0.0.7 port 22 timed out\n", "gpu7").remedy.find("ufw limit"),
       std::string::npos);
@@ -140,6 +141,23 @@ TEST(OpensshFailure, AChangedKeyIsNamedWithItsLineAndFingerprint) {
   EXPECT_EQ(failure.remedy,
             "ask who runs the host; if its key was changed on purpose: ssh-keygen -f "
             "'/home/u/.ssh/known_hosts' -R '[gpu7]:2200'");
+}
+
+TEST(OpensshFailure, AnotherKeyOfTheAddressIsNamedWithItsLine) {
+  const LoginFailure failure = ExplainLogin(
+      "debug1: Server host key: ssh-ed25519 SHA256:abc\n"
+      "Warning: the ED25519 host key for 'gpu7' differs from the key for the IP address "
+      "'10.0.0.7'\nOffending key for IP in /home/u/.ssh/known_hosts:3\n"
+      "Matching host key in /home/u/.ssh/known_hosts:2\n"
+      "Exiting, you have requested strict checking.\nHost key verification failed.\n",
+      "gpu7");
+  EXPECT_EQ(failure.phase, Phase::kHostKey);
+  EXPECT_EQ(failure.cause,
+            "the key of gpu7 differs from that of its address 10.0.0.7 in "
+            "/home/u/.ssh/known_hosts:3; it shows ssh-ed25519 SHA256:abc");
+  EXPECT_EQ(failure.remedy,
+            "ask who runs the host; if the address was another host's: ssh-keygen -f "
+            "'/home/u/.ssh/known_hosts' -R '10.0.0.7'");
 }
 
 TEST(OpensshFailure, WhatMayPassIsUnreachableAndWhatStaysIsNot) {

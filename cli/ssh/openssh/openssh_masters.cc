@@ -53,7 +53,6 @@ constexpr int kPersistSeconds = 10;
 // login as well.
 constexpr int kAliveSeconds = 5;
 constexpr int kAliveCount = 3;
-constexpr int kAliveCountOfSlowLogin = kUserLimit / std::chrono::seconds(kAliveSeconds);
 constexpr int kLongestTurnMs = 20;
 constexpr auto kEndLimit = 2s;  // of what the ends of all have in common, each
 // MaxSessions is 10; sshd may see the end of a channel after we have.
@@ -180,8 +179,17 @@ std::string AsProxyCommand(const std::vector<std::string>& argv) {
   return command;
 }
 
-// kLong: of a host that has begun a login before, and was slow.
-enum class Patience { kUsual, kLong };
+// With a host that was slow before: in the key exchange, or in the login.
+enum class Patience { kUsual, kSlowExchange, kLong };
+
+// How often in a row the host may be silent for kAliveSeconds.
+int AliveCount(Patience patience, const Limits& limits) {
+  constexpr std::chrono::seconds kInterval{kAliveSeconds};
+  if (patience == Patience::kLong) return kUserLimit / kInterval;
+  return patience == Patience::kUsual
+             ? kAliveCount
+             : std::max(kAliveCount, static_cast<int>(limits.banner / kInterval));
+}
 
 // kAll: with those of the program that connects ssh, which ssh passes on with -v only. A connection that lasts has a jump host's ssh
 // there, or nothing: another program may not bear that nobody reads what it says after the login.
@@ -204,8 +212,7 @@ std::vector<std::string> LoginCommand(const Target& target, const HostConfig& ho
        {std::string("BatchMode=yes"), fmt::format("ControlPersist={}", kPersistSeconds),
         fmt::format("ConnectTimeout={}", connect_limit.count()),
         fmt::format("ServerAliveInterval={}", kAliveSeconds),
-        fmt::format("ServerAliveCountMax={}",
-                    patience == Patience::kLong ? kAliveCountOfSlowLogin : kAliveCount),
+        fmt::format("ServerAliveCountMax={}", AliveCount(patience, target.limits)),
         fmt::format("StrictHostKeyChecking={}", host.accept_new ? "accept-new" : "yes"),
         // Many at a time would each write known_hosts anew.
         std::string("UpdateHostKeys=no"), std::string("ForwardAgent=no"),
@@ -308,7 +315,7 @@ class OthersTime {
       // It may ask its user to look at a page, or say that it is starting up.
       const std::string words = WordsOfHost(said);
       host_speaks_ = !words.empty();
-      if (host_speaks_ && patience_ == Patience::kLong) Tell("it says: " + words);
+      if (host_speaks_ && patience_ != Patience::kUsual) Tell("it says: " + words);
     }
     last_look_ = now;
   }
@@ -392,7 +399,7 @@ std::optional<LoginFailure> LogInWith(Patience patience, Words words, Logins& lo
                                       const std::optional<JumpWay>& jump, const std::string& socket,
                                       TimePoint& deadline) {
   const TimePoint begin = SystemClock().Now();
-  const bool is_long = patience == Patience::kLong;
+  const bool is_long = patience != Patience::kUsual;
   const TimePoint first_end = is_long ? begin + kUserLimit + LoginLimit(target.limits)
                                       : Within(LoginLimit(target.limits), deadline);
   TimePoint end = first_end;
@@ -432,8 +439,10 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
       failure->cause += "; " + std::string(kTrustsAnybody);
       failure->remedy = kTrustNewOnes;
     }
-    if (failure->kind == LoginFailure::Kind::kSlowLogin && patience == Patience::kUsual) {
-      patience = Patience::kLong;
+    const bool is_slow_login = failure->kind == LoginFailure::Kind::kSlowLogin;
+    const bool is_slow = is_slow_login || failure->kind == LoginFailure::Kind::kSlowExchange;
+    if (is_slow && patience == Patience::kUsual) {
+      patience = is_slow_login ? Patience::kLong : Patience::kSlowExchange;
       continue;
     }
     if (failure->kind == LoginFailure::Kind::kRefusedPort &&
