@@ -9,6 +9,9 @@
 
 namespace tfdist::ssh {
 
+// ssh-keygen makes no shorter RSA keys, and ssh takes none.
+inline constexpr int kUsualRsaBits = 1024;
+
 struct HostConfig {
   std::string host_name;  // to be resolved: never the alias
   std::string user;
@@ -23,7 +26,7 @@ struct HostConfig {
   bool hash_known_hosts = false;
   bool accept_new = false;      // as the target or StrictHostKeyChecking says
   bool trusts_anybody = false;  // StrictHostKeyChecking no: tfdist does not
-  int required_rsa_bits = 0;
+  int required_rsa_bits = kUsualRsaBits;
   Algorithms algorithms;
   std::chrono::seconds connect_timeout{0};  // 0: as long as we think right
   bool check_host_ip = false;               // the address's own lines of known_hosts count as well

@@ -1,4 +1,4 @@
-// What both ways to a host say of a key that is not known.
+// What is said of a key that is not known, once ssh has refused it.
 #pragma once
 
 #include <string_view>

@@ -144,7 +144,8 @@ void TakeKeysAndHostKeys(const Settings& settings, HostConfig& host) {
   host.identities_only = IsYes(settings, "identitiesonly");
   host.hash_known_hosts = IsYes(settings, "hashknownhosts");
   host.check_host_ip = IsYes(settings, "checkhostip");
-  host.required_rsa_bits = std::atoi(Only(settings, "requiredrsasize").c_str());
+  host.required_rsa_bits =
+      std::max(std::atoi(Only(settings, "requiredrsasize").c_str()), kUsualRsaBits);
   Algorithms& algorithms = host.algorithms;
   algorithms.key_exchanges = Allowed(settings, "kexalgorithms", algorithms.key_exchanges);
   algorithms.ciphers = Allowed(settings, "ciphers", algorithms.ciphers);
@@ -192,12 +193,16 @@ HostConfig ParseConfig(std::string_view output, const Target& target) {
   host.proxy_jump = Only(settings, "proxyjump");
   host.gateway = Only(settings, "proxycommand");
   if (host.gateway.empty()) host.gateway = host.proxy_jump;
+  // Only ssh knows what its tokens stand for: it makes that jump itself.
+  const bool has_token = host.proxy_jump.find('%') != std::string::npos;
+  if (has_token) host.proxy_jump.clear();
   host.connect_timeout = std::chrono::seconds(std::atoi(Only(settings, "connecttimeout").c_str()));
   host.unset_agent = UnsetAgent(settings);
   TakeRuleForNewKeys(settings, target, host);
   host.control_path = SocketAt(Only(settings, "controlpath"));
   if (target.program == Program::kOpenssh) return host;
-  host.beyond = WhyBeyondLibrary(settings, UsualSettings);
+  host.beyond = has_token ? "ProxyJump " + cli::OnOneLine(host.gateway, 80)
+                          : WhyBeyondLibrary(settings, UsualSettings);
   if (!host.beyond.empty()) return host;
   try {
     TakeKeysAndHostKeys(settings, host);

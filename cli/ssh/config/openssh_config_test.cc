@@ -88,6 +88,9 @@ TEST(ParseConfig, NewKeysAreTakenWhereTheConfigurationOrTheFileSaysSo) {
 TEST(ParseConfig, HostsBehindTheSameWayHaveTheSameGateway) {
   EXPECT_EQ(Parse("proxycommand nc %h %p\n").gateway, "nc %h %p");
   EXPECT_EQ(Parse("proxyjump login\n").gateway, "login");
+  EXPECT_EQ(Parse("proxyjump gw%p\n").gateway, "gw%p");
+  EXPECT_EQ(Parse("proxyjump gw%p\n").proxy_jump, "");
+  EXPECT_EQ(Parse("proxyjump gw%p\n").beyond, "ProxyJump gw%p");
 }
 
 TEST(ParseConfig, RefusesAPortThatIsNone) {

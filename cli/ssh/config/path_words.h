@@ -1,4 +1,4 @@
-// What may be wrong on the way to a host: remedies, the same for libssh2 and the user's ssh program.
+// What may be wrong on the way to a host: remedies, some of which libssh2 and the user's ssh program share.
 #pragma once
 
 #include <string_view>

@@ -11,9 +11,6 @@
 namespace tfdist::ssh {
 namespace {
 
-// ssh-keygen makes no shorter RSA keys, and ssh takes none.
-constexpr int kUsualBits = 1024;
-
 class Arranger {
  public:
   Arranger(const std::vector<AgentKey>& agent_keys, const std::vector<IdentityFile>& files,
@@ -57,7 +54,7 @@ class Arranger {
       return SetBeyond(fmt::format("{} holds a key of type {}", where, cli::OnOneLine(type)));
     }
     const bool may_be_short = offer.blob.empty()
-                                  ? required_bits_ > kUsualBits
+                                  ? required_bits_ > kUsualRsaBits
                                   : type == "ssh-rsa" && RsaBits(offer.blob) < required_bits_;
     if (may_be_short) {
       return SetBeyond(where + " may hold an RSA key that RequiredRSASize excludes");
@@ -75,7 +72,7 @@ class Arranger {
 
 KeyOffers ArrangeOffers(const std::vector<AgentKey>& agent_keys,
                         const std::vector<IdentityFile>& files, const HostConfig& host) {
-  Arranger arranger(agent_keys, files, std::max(host.required_rsa_bits, kUsualBits));
+  Arranger arranger(agent_keys, files, host.required_rsa_bits);
   arranger.AddAgentKeysOfFiles();
   if (!host.identities_only) arranger.AddOtherAgentKeys();
   arranger.AddFiles();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "cli/ssh/keys/known_hosts_append.h"
 #include "cli/ssh/keys/public_key.h"
@@ -60,7 +61,11 @@ std::string KnownHosts::WhyNotKnown(std::string_view blob, const std::string& ad
   if (known_.Have(blob)) return "";
   if (!known_.empty()) return "its key is not the one in known_hosts";
   if (!host_.accept_new) return "known_hosts does not have it";
-  AppendKnownHost(host_.user_known_hosts, name_, blob, host_.hash_known_hosts);
+  try {
+    AppendKnownHost(host_.user_known_hosts, name_, blob, host_.hash_known_hosts);
+  } catch (const Error& error) {
+    return error.cause();  // ssh goes on without
+  }
   return "";
 }
 

@@ -42,6 +42,8 @@ TEST_F(KnownHostsTest, OnlyAPlainLineWithAnEqualKeyMakesAKeyKnown) {
   EXPECT_NE(Of("gpu9.example ssh-dss AAAA\n" + line).WhyBeyondLibrary(), "");
   EXPECT_NE(Of("gpu9.example ssh-rsa" + std::string(kLine).substr(11) + line).WhyBeyondLibrary(),
             "");
+  // OpenSSH takes no base64 whose last bits are not 0.
+  EXPECT_NE(Of("gpu9.example ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAAUF=\n").WhyBeyondLibrary(), "");
   EXPECT_EQ(Of("@revoked other " + std::string(kLine) + line).WhyBeyondLibrary(), "");
   EXPECT_NE(Of("other " + std::string(kLine)).WhyNotKnown(kKey, ""), "");
 }
@@ -60,6 +62,14 @@ TEST_F(KnownHostsTest, ANewKeyIsAddedWhereNoLineIsAboutTheHost) {
   EXPECT_NE(KnownHosts::Load(host_).WhyBeyondLibrary(), "");
 }
 
+TEST_F(KnownHostsTest, ANewKeyThatCannotBeAddedIsForSsh) {
+  host_.host_name = "gpu9.example";
+  host_.accept_new = true;
+  host_.user_known_hosts = {"/dev/null/known"};
+  EXPECT_NE(KnownHosts::Load(host_).WhyNotKnown(kKey, "").find("cannot add to /dev/null/known"),
+            std::string::npos);
+}
+
 TEST_F(KnownHostsTest, AnotherKeyOfTheAddressIsForSshWhereCheckHostIpIsSet) {
   const std::string text = std::string("gpu9.example ") + kLine + "10.0.0.9 " +
                            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAAUI=\n";
@@ -70,7 +80,6 @@ TEST_F(KnownHostsTest, AnotherKeyOfTheAddressIsForSshWhereCheckHostIpIsSet) {
 }
 
 TEST_F(KnownHostsTest, AShortRsaKeyIsForSsh) {
-  host_.required_rsa_bits = 1024;
   host_.accept_new = true;
   const std::string rsa("\0\0\0\7ssh-rsa\0\0\0\1\3\0\0\0\1\x80", 21);
   EXPECT_NE(Of("").WhyNotKnown(rsa, ""), "");
