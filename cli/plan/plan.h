@@ -99,11 +99,12 @@ struct ImagePlan {
 struct SshOptions {
   std::string user;  // empty: as ~/.ssh/config says
   std::optional<int> port;
-  std::string identity_file;       // empty: as ~/.ssh/config says
-  std::filesystem::path config;    // empty: ssh's own; else as ssh -F
-  std::string host_keys;           // strict | accept-new; empty: as ~/.ssh/config says
-  std::string transport = "auto";  // ssh: libssh2; openssh: the user's ssh program; auto: what can
-  std::string remote_dir;          // empty: the documented candidates
+  std::string identity_file;     // empty: as ~/.ssh/config says
+  std::filesystem::path config;  // empty: ssh's own; else as ssh -F
+  std::string host_keys;         // strict | accept-new; empty: as ~/.ssh/config says
+  std::string transport =
+      "auto";              // auto, ssh: libssh2, then the user's ssh program; openssh: that only
+  std::string remote_dir;  // empty: the documented candidates
 };
 
 struct Plan {
