@@ -1,4 +1,4 @@
-// `tfdist export FILE --to ENGINE`: the plan for those whom their own hosts are too few.
+// `tfdist export FILE --to ENGINE`: the plan as a file for another engine.
 
 #include "cli/export/export.h"
 

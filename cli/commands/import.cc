@@ -25,7 +25,9 @@ constexpr size_t kLongestFile = size_t{1} << 20;
 std::string ReadWhole(const std::string& file) {
   if (file == kStandardInput) return ReadStandardInput(kLongestFile);
   auto content = ReadFileIfExists(file, kLongestFile);
-  if (!content) throw UsageError(Phase::kUsage, fmt::format("there is no file {}", file));
+  if (!content)
+    throw UsageError(Phase::kUsage, fmt::format("there is no file {}", file),
+                     "name a file that has a TFJob");
   return *std::move(content);
 }
 

@@ -386,7 +386,7 @@ class Launch {
   }
 
  private:
-  // What takes long, with large folders; on a thread of its own.
+  // Reads and packs what is sent, which takes long with large folders; another thread runs this.
   void Load(bool is_first) {
     WorkdirLook look = LookThroughWorkdir(plan_, is_first && !arguments_.quiet);
     listing_ = std::move(look.listing);

@@ -8,7 +8,7 @@
 #include "base/failures.h"
 #include "cli/export/engines.h"
 #include "cli/export/yaml.h"
-#include "cli/render/table.h"
+#include "cli/render/notes.h"
 
 namespace tfdist::cli {
 namespace {
@@ -21,7 +21,6 @@ constexpr const char* kNowhere =
     "within and backoff of "
     "[restart], output, log_limit, silent_after, engine, [check], [tensorboard], and the variables "
     "TFDIST_*.";
-constexpr size_t kColumns = 100;
 
 EngineFile FileFor(Engine engine, const ToExport& job, Notes& notes) {
   switch (engine) {
@@ -35,23 +34,14 @@ EngineFile FileFor(Engine engine, const ToExport& job, Notes& notes) {
   throw Bug("an engine of no kind");
 }
 
-std::string Comment(const std::string& sentence, const std::string& mark) {
-  std::string comment;
-  for (const std::string& line : Wrapped(sentence, kColumns)) {
-    comment +=
-        fmt::format("# {}{}\n", comment.empty() ? mark : std::string(mark.size(), ' '), line);
-  }
-  return comment;
-}
-
 std::string HeadOf(const Plan& plan, const EngineFile& file,
                    const std::vector<std::string>& notes) {
   std::string head =
-      Comment(fmt::format("The job {}, as tfdist export has written it.", plan.name), "");
-  for (const std::string& line : file.usage) head += Comment(line, "  ");
-  if (!notes.empty()) head += "#\n" + Comment("Not carried over, or different here:", "");
-  for (const std::string& note : notes) head += Comment(note, "- ");
-  return head + "#\n" + Comment(kNowhere, "");
+      CommentLines(fmt::format("The job {}, as tfdist export has written it.", plan.name));
+  for (const std::string& line : file.usage) head += CommentLines(line, "  ");
+  if (!notes.empty()) head += "#\n" + CommentLines("Not carried over, or different here:");
+  for (const std::string& note : notes) head += CommentLines(note, "- ");
+  return head + "#\n" + CommentLines(kNowhere);
 }
 
 void RefuseEqualNames(const std::vector<std::vector<Pod>>& roles) {

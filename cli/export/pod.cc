@@ -241,13 +241,6 @@ bool Fold(const std::vector<Pod>& role, Pod& folded) {
 
 }  // namespace
 
-void Notes::Add(std::string note) {
-  // A path or a name may hold what would begin a line of its own.
-  std::ranges::replace_if(
-      note, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');
-  if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(std::move(note));
-}
-
 std::vector<std::vector<Pod>> PodsOf(const Plan& plan, const Plan& apart, Notes& notes) {
   if (!plan.images.empty()) {
     notes.Add(fmt::format(
@@ -258,7 +251,7 @@ std::vector<std::vector<Pod>> PodsOf(const Plan& plan, const Plan& apart, Notes&
   NoteWhatIsLeftBehind(plan, notes);
   PodWriter writer(plan, apart, notes);
   std::vector<std::vector<Pod>> roles;
-  for (const TaskOnHost& task : apart.tasks) {  // role by role: each has a host of its own
+  for (const TaskOnHost& task : apart.tasks) {  // they stand role by role, as each has its own host
     if (roles.empty() || roles.back().front().id.type != task.id.type) roles.emplace_back();
     roles.back().push_back(writer.Write(task));
   }

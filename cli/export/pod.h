@@ -9,18 +9,9 @@
 #include <vector>
 
 #include "cli/plan/plan.h"
+#include "cli/render/notes.h"
 
 namespace tfdist::cli {
-
-// What the other engine cannot have, or does otherwise: a sentence each, none twice.
-class Notes {
- public:
-  void Add(std::string note);
-  [[nodiscard]] const std::vector<std::string>& all() const { return notes_; }
-
- private:
-  std::vector<std::string> notes_;
-};
 
 struct PodVariable {
   std::string name;
@@ -62,8 +53,8 @@ struct Pod {
   bool decides = false;
 };
 
-// Of each role, by its index. `plan`: as the file has it; `apart`: the same with PlanChanges::own_host, which says whom a task
-// reaches where. Throws UsageError where a task cannot run in a container of another engine.
+// The pods of each role, by their index. `plan` has the hosts of the file; `apart` is the same plan with PlanChanges::own_host, and
+// has the names by which tasks reach each other there. Throws UsageError where a task cannot run in a container of another engine.
 std::vector<std::vector<Pod>> PodsOf(const Plan& plan, const Plan& apart, Notes& notes);
 
 // Stands for the index of a task in a text that is the same for its whole role otherwise.

@@ -13,18 +13,19 @@
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/cluster_file/toml_text.h"
-#include "cli/render/table.h"
+#include "cli/render/notes.h"
 
 namespace tfdist::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kColumns = 100;
 constexpr std::string_view kTypes[] = {"chief", "master", "worker", "ps", "evaluator"};
 constexpr const char* kGpu = "nvidia.com/gpu";
 
-[[noreturn]] void Refuse(const std::string& why) { throw UsageError(Phase::kConfig, why); }
+[[noreturn]] void Refuse(const std::string& why, const std::string& remedy = "") {
+  throw UsageError(Phase::kConfig, why, remedy);
+}
 
 // Nothing, where `object` has no such key.
 const Json& Of(const Json& object, const std::string& key) {
@@ -56,7 +57,7 @@ class Importer {
   Importer(const Json& job, const std::string& hosts) : spec_(Of(job, "spec")), hosts_(hosts) {
     name_ = TextOf(Of(Of(job, "metadata"), "name"));
     if (name_.empty()) name_ = TextOf(Of(Of(job, "metadata"), "generateName")) + "job";
-    if (!Of(Of(job, "metadata"), "namespace").is_null()) Note("namespace: hosts have none");
+    if (!Of(Of(job, "metadata"), "namespace").is_null()) notes_.Add("namespace: hosts have none");
   }
 
   Imported Import() {
@@ -69,30 +70,18 @@ class Importer {
                 {"activeDeadlineSeconds", "cleanPodPolicy", "ttlSecondsAfterFinished"});
     std::string text = Top() + Cluster() + Task() + Roles() + Restart();
     std::string head =
-        Comment(fmt::format("The TFJob {}, as tfdist import has written it.", name_), "");
-    if (!notes_.empty()) head += "#\n" + Comment("Not carried over, or for you to fill in:", "");
-    for (const std::string& note : notes_) head += Comment(note, "- ");
-    return {head + text, notes_};
+        CommentLines(fmt::format("The TFJob {}, as tfdist import has written it.", name_));
+    if (!notes_.all().empty())
+      head += "#\n" + CommentLines("Not carried over, or for you to fill in:");
+    for (const std::string& note : notes_.all()) head += CommentLines(note, "- ");
+    return {head + text, notes_.all()};
   }
 
  private:
-  static std::string Comment(const std::string& sentence, const std::string& mark) {
-    std::string comment;
-    for (const std::string& line : Wrapped(sentence, kColumns)) {
-      comment +=
-          fmt::format("# {}{}\n", comment.empty() ? mark : std::string(mark.size(), ' '), line);
-    }
-    return comment;
-  }
-
-  void Note(std::string note) {
-    if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(std::move(note));
-  }
-
   void NoteTheRest(const Json& object, const std::string& where,
                    const std::set<std::string>& known) {
     for (const auto& [key, value] : object.items()) {
-      if (!known.contains(key)) Note(fmt::format("{}: {}", where, key));
+      if (!known.contains(key)) notes_.Add(fmt::format("{}: {}", where, key));
     }
   }
 
@@ -144,7 +133,8 @@ class Importer {
       Refuse(fmt::format("{} has no container", type));
     const auto named = std::ranges::find_if(
         containers, [](const Json& each) { return TextOf(Of(each, "name")) == "tensorflow"; });
-    if (containers.size() > 1) Note(fmt::format("{}: further containers beside its tasks", type));
+    if (containers.size() > 1)
+      notes_.Add(fmt::format("{}: further containers beside its tasks", type));
     return named == containers.end() ? containers.front() : *named;
   }
 
@@ -178,7 +168,7 @@ class Importer {
     if (!words.empty()) Add(role, "entrypoint", TomlText(""));
     words.insert(words.end(), args.begin(), args.end());
     if (words.empty())
-      return Note(fmt::format(
+      return notes_.Add(fmt::format(
           "{}: command, which the TFJob leaves to the image: write it into the file", role.type));
     for (std::string& word : words) word = Literal(role.type, word);
     Add(role, "command", TomlList(words));
@@ -188,7 +178,7 @@ class Importer {
   std::string Literal(const std::string& type, std::string text) {
     ReplaceAll(text, "$$", "\x01");
     if (text.find("$(") != text.npos)
-      Note(fmt::format("{}: {} has a variable that Kubernetes would fill in", type, text));
+      notes_.Add(fmt::format("{}: {} has a variable that Kubernetes would fill in", type, text));
     ReplaceAll(text, "\x01", "$");
     ReplaceAll(text, "{", "{{");
     return text;
@@ -205,10 +195,10 @@ class Importer {
                                      TomlText(Literal(role.type, TextOf(Of(variable, "value"))))));
       } else if (!Of(from, "secretKeyRef").is_null()) {
         names.push_back(name);
-        Note(fmt::format("{}: {} came from a secret, and comes from the shell that starts up",
-                         role.type, name));
+        notes_.Add(fmt::format("{}: {} came from a secret, and comes from the shell that starts up",
+                               role.type, name));
       } else {
-        Note(fmt::format("{}: {}, which Kubernetes works out", role.type, name));
+        notes_.Add(fmt::format("{}: {}, which Kubernetes works out", role.type, name));
       }
     }
     if (!values.empty()) Add(role, "env", fmt::format("{{ {} }}", fmt::join(values, ", ")));
@@ -224,7 +214,7 @@ class Importer {
           volumes, [&](const Json& volume) { return TextOf(Of(volume, "name")) == name; });
       if (found != volumes.end()) AddMount(role, *found, mount, mounts);
       if (!Of(mount, "subPath").is_null())
-        Note(fmt::format("{}: subPath of the volume {}", role.type, name));
+        notes_.Add(fmt::format("{}: subPath of the volume {}", role.type, name));
     }
     if (!mounts.empty()) Add(role, "mounts", TomlList(mounts));
   }
@@ -238,7 +228,7 @@ class Importer {
     } else if (const Json& claim = Of(volume, "persistentVolumeClaim"); !claim.is_null()) {
       const std::string name = TextOf(Of(claim, "claimName"));
       mounts.push_back(fmt::format("/srv/{}:{}{}", name, target, read_only));
-      Note(fmt::format(
+      notes_.Add(fmt::format(
           "mounts: /srv/{} stands for the claim {}: write the path that your hosts have instead",
           name, name));
     } else if (const Json& memory = Of(volume, "emptyDir");
@@ -246,9 +236,10 @@ class Importer {
       const std::string size = TextOf(Of(memory, "sizeLimit"));
       const bool has_unit = size.ends_with("Gi") || size.ends_with("Mi") || size.ends_with("Ki");
       if (has_unit) Add(role, "shm_size", TomlText(size + "B"));
-      if (!has_unit) Note(fmt::format("{}: the size of /dev/shm (shm_size)", role.type));
+      if (!has_unit) notes_.Add(fmt::format("{}: the size of /dev/shm (shm_size)", role.type));
     } else {
-      Note(fmt::format("{}: the volume {} at {}", role.type, TextOf(Of(volume, "name")), target));
+      notes_.Add(
+          fmt::format("{}: the volume {} at {}", role.type, TextOf(Of(volume, "name")), target));
     }
   }
 
@@ -319,7 +310,7 @@ class Importer {
   const std::string& hosts_;
   std::string name_;
   std::vector<ImportedRole> roles_;
-  std::vector<std::string> notes_;
+  Notes notes_;
 };
 
 }  // namespace
@@ -341,7 +332,8 @@ Imported ImportTfJob(const std::vector<Json>& documents, const std::string& host
     }
   }
   if (job == nullptr)
-    Refuse(fmt::format("there is no TFJob in it{}", others.empty() ? "" : ", but " + others));
+    Refuse(fmt::format("there is no TFJob in it{}", others.empty() ? "" : ", but " + others),
+           "kubectl get tfjob NAME -o yaml prints one");
   return Importer(*job, hosts).Import();
 }
 

@@ -145,6 +145,14 @@ class Imports(unittest.TestCase):
         self.assertEqual((container["image"], container["args"]), ("registry.lan/tf_sample:dc944ff", ["--log_dir", "/training"]))
         self.assertEqual(replicas["Master"]["template"]["spec"]["volumes"][0]["hostPath"], {"path": "/srv/training"})
 
+    def test_no_text_of_the_job_becomes_a_line_of_the_file(self):
+        text = "$(X)\nname = 'evil'\n[ssh]\nuser = 'root'"
+        file, said = self.convert(V1ALPHA1.replace("args: [--log_dir, /training]\n", f"args: {json.dumps([text])}\n").replace(
+            'name: "example-job"', 'name: "example-job"\n  labels: {}'))
+        self.assertIn("a variable that Kubernetes would fill in", said)
+        self.assertNotIn("\n[ssh]", self.user.folder.joinpath("cluster.toml").read_text())
+        self.assertEqual(self.plan(file)["name"], "example-job")
+
     def test_json_is_yaml_too(self):
         file, _ = self.convert(json.dumps(read(V1)[0]))
         self.assertEqual(len(self.plan(file)["tasks"]), 6)
