@@ -38,17 +38,16 @@ class Bringer {
   }
 
  private:
-  // nullopt: the host has a copy that does not run, or not as it should.
+  // nullopt: the host has a copy that does not run, or not as it should. One that has just been sent may be gone again,
+  // too: a check removes at its end what nobody runs yet.
   std::optional<StartedAgent> TryWhatIsThere() {
     StartedAgent started = Start(Upload::kIfMissing);
     if (!started.link) return started;
     try {
       ReadHello(started);
     } catch (const LostConnection&) {
-      if (started.uploaded) throw;
       return std::nullopt;
     } catch (const ProtocolError&) {
-      if (started.uploaded) throw;
       return std::nullopt;
     }
     if (IsWhole(started)) return started;

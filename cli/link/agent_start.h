@@ -30,7 +30,7 @@ struct StartedAgent {
 };
 
 // Runs that of `agents` which is for the host's kind of machine in its role `start` on the host of `transport`. One that is there is taken as it is; if it cannot run, or its
-// content is not what its name says, it is replaced. `on_step` is told "connect", "find or send the agent", "hello" as each begins. Throws as
+// content is not what its name says, or it has been removed meanwhile, it is sent again, once. `on_step` is told "connect", "find or send the agent", "hello" as each begins. Throws as
 // Transport::OpenShell, StartAgent and AgentLink::ReadHello; Error(kStart) when a new one is damaged as well.
 StartedAgent BringAgent(Transport& transport, std::span<const EmbeddedAgent> agents,
                         const std::string& remote_dir, const StartLimits& limits,

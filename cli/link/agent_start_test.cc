@@ -84,6 +84,16 @@ TEST_F(AgentStartTest, ReplacesOneThatDoesNotRun) {
   }
 }
 
+TEST_F(AgentStartTest, SendsAgainWhatACheckHasRemovedBeforeItRan) {
+  const std::string once = (home_.path() / "removed once").string();
+  program_ = fmt::format("#!/bin/sh\n[ -e '{0}' ] || {{ : >'{0}'; rm \"$0\"; exit 1; }}\n{1}", once,
+                         GreetingAgent("exec cat"));
+  gzip_ = Gzip(program_);
+  sha256_ = Sha256Hex(program_);
+  EXPECT_TRUE(Bring().uploaded);
+  EXPECT_FALSE(Bring().uploaded);
+}
+
 TEST_F(AgentStartTest, GivesUpWhenANewOneIsDamagedAsWell) {
   sha256_ = Sha256Hex("something else");
   try {
