@@ -849,6 +849,46 @@ std::string SetMeant(std::string_view word) {
   return set.empty() ? "" : fmt::format("did you mean '{}'?", set);
 }
 
+struct OptionOfOthers {
+  std::string_view command, option, hint;
+};
+constexpr std::string_view kHostsAndTasks =
+    "-H gpu1:4,gpu2:4 says which hosts, and how many tasks on each";
+constexpr std::string_view kNoDryRun = "tfdist render shows what would run where";
+constexpr OptionOfOthers kOptionsOfOthers[] = {
+    {"down", "--all", "name the jobs: tfdist list shows them"},
+    {"exec", "-i", "tfdist shell opens a shell there"},
+    {"exec", "-it", "tfdist shell opens a shell there"},
+    {"exec", "-t", "tfdist shell opens a shell there"},
+    {"list", "--all", "it shows all jobs that this machine knows"},
+    {"list", "-a", "it shows all jobs that this machine knows"},
+    {"logs", "--lines", "did you mean '--tail'?"},
+    {"status", "--wait", "tfdist wait waits for the end"},
+    {"status", "-f", "did you mean '--watch'?"},
+    {"up", "--background", "did you mean '--detach'?"},
+    {"up", "--dry-run", kNoDryRun},
+    {"up", "--gpus-per-node", "did you mean '--set task.gpus=...'?"},
+    {"up", "--nnodes", kHostsAndTasks},
+    {"up", "--nodes", kHostsAndTasks},
+    {"up", "--nproc-per-node", kHostsAndTasks},
+    {"up", "--nproc_per_node", kHostsAndTasks},
+    {"up", "--ntasks", kHostsAndTasks},
+    {"up", "--ntasks-per-node", kHostsAndTasks},
+    {"up", "-N", kHostsAndTasks},
+    {"up", "-n", kNoDryRun},
+    {"up", "-np", kHostsAndTasks},
+};
+
+std::string HintOfOthers(const CLI::App& app, std::string_view word) {
+  const auto commands = app.get_subcommands();
+  for (const auto& [command, option, hint] : kOptionsOfOthers) {
+    if (!commands.empty() && commands[0]->get_name() == command &&
+        word.substr(0, word.find('=')) == option)
+      return std::string(hint);
+  }
+  return "";
+}
+
 // "; did you mean '--json'?", or empty.
 std::string OptionMeant(const CLI::App& app, const Words& unknown) {
   Words names;
@@ -859,6 +899,7 @@ std::string OptionMeant(const CLI::App& app, const Words& unknown) {
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (const std::string& word : unknown) {
+    if (const std::string hint = HintOfOthers(app, word); !hint.empty()) return "; " + hint;
     if (!word.starts_with("--")) continue;
     const bool takes_set = std::ranges::find(names, "--set") != names.end();
     std::string meant = takes_set ? SetMeant(word) : "";

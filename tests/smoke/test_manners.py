@@ -146,6 +146,12 @@ command = ["ls", "{{data:{name}}}"]
         self.assertIn("exec needs a command, after --\n  try: tfdist exec -- nvidia-smi\n", self.user.run("exec", "nvidia-smi").expect(2).err)
         self.assertIn("  try: tfdist exec -H gpu1,gpu2 -- uptime\n", self.user.run("exec", "@gpu1").expect(2).err)
         self.assertIn("tfdist: --tail needs a value\n", self.user.run("logs", "-n").expect(2).err)
+        for words, meant in ((("up", "--dry-run", "x.toml"), "--dry-run; tfdist render shows what would run where"),
+                             (("up", "-n", "-H", "gpu1", "--", "true"), "-n; tfdist render shows what would run where"),
+                             (("up", "--nnodes=2", "-H", "gpu1", "--", "true"), "--nnodes=2; -H gpu1:4,gpu2:4 says which hosts, and how many tasks on each"),
+                             (("logs", "--lines", "3"), "--lines; did you mean '--tail'?"), (("status", "-f"), "-f; did you mean '--watch'?"),
+                             (("down", "--all"), "--all; name the jobs: tfdist list shows them"), (("exec", "-it", "worker:0"), "-it; tfdist shell opens a shell there")):
+            self.assertIn(f"tfdist: unknown: {meant}", self.user.run(*words).expect(2).err)
         self.assertIn("worker:1", self.user.run("render", "-H", "gpu1, gpu2", "--no-workdir", "--", "true").expect(0).out)
 
     def test_what_is_wrong_on_the_command_line_is_named(self):
