@@ -149,6 +149,7 @@ struct ClusterFile {
   std::optional<HostList> hosts;
   bool hosts_missing = true;  // false also when they were a mistake
   Located<std::string> layout{"uai", {}};
+  bool layout_said = true;
   bool layout_known = true;  // false: a mistake, so that what depends on it is not checked
   std::optional<Located<std::string>> chief_name;
   std::map<std::string, Located<PortRequest>> ports;

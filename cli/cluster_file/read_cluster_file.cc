@@ -84,7 +84,8 @@ void ReadCluster(const TableReader& top, ClusterFile& file, Problems& problems) 
   if (const auto hosts = cluster->Find("hosts")) file.hosts = ReadHosts(*hosts, problems);
   const auto layout = cluster->Choice("layout", kLayouts);
   if (layout) file.layout = *layout;
-  file.layout_known = layout || cluster->Lacks("layout");
+  file.layout_said = !cluster->Lacks("layout");
+  file.layout_known = layout || !file.layout_said;
   file.chief_name = cluster->Choice("chief_name", kChiefNames);
   if (const auto gpus = cluster->Find("gpus")) file.gpus = ReadGpuList(*gpus, true, problems);
   const auto field_of_ports = cluster->Find("ports");

@@ -180,6 +180,18 @@ TEST_F(Layout, SlotsMakeOneMachineSeveralHosts) {
                                         "ps:1@127.0.0.1:2224", "worker:0@127.0.0.1:2225"));
 }
 
+TEST_F(Layout, ServersThatNobodyHasNamedAreWarnedOf) {
+  const auto warnings = [&](const std::string& more) {
+    return LoadCluster("hosts = [\"h[1-3]\"]\n" + more).warnings;
+  };
+  EXPECT_THAT(warnings(""),
+              ElementsAre(HasSubstr("a ps runs beside each trainer: write layout = ")));
+  for (const char* more : {"layout = \"uai\"", "layout = \"mirrored\"", "ports = { ps = 2223 }",
+                           "[roles.worker]\nper_host = 2"}) {
+    EXPECT_THAT(warnings(more), IsEmpty()) << more;
+  }
+}
+
 TEST_F(Layout, MirroredHasWorkersOnlyAndNoEnvironment) {
   const Plan plan = LoadCluster("hosts = [\"h[1-3]\"]\nlayout = \"mirrored\"");
   EXPECT_EQ(EnvOf(plan, "worker:1", "TF_CONFIG"),

@@ -298,6 +298,21 @@ void WarnOfOwnCommands(const ClusterFile& file, Plan& plan) {
   }
 }
 
+bool IsTheRuntime(const TaskOnHost& task) {
+  return !task.argv.empty() && task.argv[0] == protocol::Text(std::string(protocol::kRuntimePath));
+}
+
+// A program that needs no parameter server would count them as its own: WORLD_SIZE is twice the hosts.
+void WarnOfServersNobodyNamed(const ClusterFile& file, Plan& plan) {
+  const bool is_named = file.layout_said || !file.roles.empty() || file.ports.contains("ps") ||
+                        file.program || std::ranges::any_of(plan.tasks, IsTheRuntime);
+  if (is_named) return;
+  plan.warnings.emplace_back(
+      "the file does not say its layout, so a ps runs beside each trainer: write layout = "
+      "\"mirrored\" in [cluster] for one worker on each host, as PyTorch needs, or layout = "
+      "\"uai\"");
+}
+
 // What every later step relies on where the file has no mistake.
 void AssertWhole(const Plan& plan) {
   assert(!plan.hosts.empty() && !plan.tasks.empty());
@@ -321,6 +336,7 @@ Plan LoadPlan(const fs::path& file, const PlanChanges& changes) {
       ReadHostFiles(*read, is_file ? absolute.parent_path() : fs::current_path(), problems);
       plan = MakePlan(*read, absolute.parent_path(), problems);
       if (!changes.arguments.empty()) WarnOfOwnCommands(*read, *plan);
+      if (problems.empty()) WarnOfServersNobodyNamed(*read, *plan);
       if (is_file) plan->file = absolute;
     }
   }

@@ -70,7 +70,8 @@ TEST_F(RuntimeChoice, WithoutACudaRuntimeThePlanSaysWhoseGpusStayIdle) {
 
 TEST_F(RuntimeChoice, NothingIsSaidOfGpusThatThePlanDoesNotName) {
   EXPECT_THAT(Choose("hosts = [\"h1\", \"h2\"]", false).warnings, IsEmpty());
-  EXPECT_THAT(Choose(kHostsThatListGpus, false, "\"train.py\"").warnings, IsEmpty());
+  const std::string cluster = std::string(kHostsThatListGpus) + "\nlayout = \"uai\"";
+  EXPECT_THAT(Choose(cluster, false, "\"train.py\"").warnings, IsEmpty());
 }
 
 TEST_F(RuntimeChoice, AJobWithoutTheRuntimeNeedsNone) {
