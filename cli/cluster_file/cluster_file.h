@@ -153,6 +153,7 @@ struct ClusterFile {
   bool layout_known = true;  // false: a mistake, so that what depends on it is not checked
   std::optional<Located<std::string>> chief_name;
   std::map<std::string, Located<PortRequest>> ports;
+  bool apart = false;  // no task is to run: its hosts need not reach each other
   int port_draw =
       0;  // with `any_ports`: another number, other ports; from the command, where some were taken
   bool any_ports = false;                        // of roles that `ports` does not name

@@ -149,6 +149,7 @@ ClusterFile ClusterFileOf(const CommandLineJob& job, Problems& problems) {
   file.name = job.name.empty() ? JobNameOf(job.command) : job.name;
   file.name_is_made = job.name.empty();
   file.port_draw = job.port_draw;
+  file.apart = job.apart;
   if (!CheckJobName(file.name, {0, 0, "--name"}, problems)) file.name.clear();
   file.hosts = ReadHostLists(job.hosts, problems);
   file.hosts_missing = false;

@@ -22,6 +22,7 @@ struct CommandLineJob {
   std::vector<std::string> env;        // "NAME=value", or "NAME" of the user's shell
   std::vector<std::string> settings;   // of --set: what has no option
   int port_draw = 0;                   // as ClusterFile has it
+  bool apart = false;                  // the same
 };
 
 // `env` as that of CommandLineJob. Mistakes go to `problems`.

@@ -61,6 +61,24 @@ std::string_view TakeSlotsBehindPort(std::string_view& rest) {
   return slots;
 }
 
+// The user of a URI, as ssh decodes it (urldecode() in its misc.c). Empty where a "%" has no two digits behind it.
+std::string Decoded(std::string_view text) {
+  std::string decoded;
+  for (; !text.empty(); text.remove_prefix(1)) {
+    if (text.front() != '%') {
+      decoded += text.front() == '+' ? ' ' : text.front();
+      continue;
+    }
+    unsigned char value = 0;
+    const char* end = text.data() + std::min<size_t>(text.size(), 3);
+    const auto [rest, error] = std::from_chars(text.data() + 1, end, value, 16);
+    if (error != std::errc() || rest != text.data() + 3 || value == 0) return {};
+    decoded += static_cast<char>(value);
+    text.remove_prefix(2);
+  }
+  return decoded;
+}
+
 }  // namespace
 
 bool IsUserName(std::string_view name) {
@@ -68,7 +86,7 @@ bool IsUserName(std::string_view name) {
   constexpr std::string_view kForShells = "'`\"$;&<>|(){}";
   const bool has_control = std::ranges::any_of(name, [](unsigned char c) { return c < ' '; });
   return !name.empty() && name.front() != '-' && name.front() != '@' && !has_control &&
-         name.find_first_of(" :/[]") == std::string_view::npos &&
+         name.find_first_of(" []") == std::string_view::npos &&
          name.find_first_of(kForShells) == std::string_view::npos;
 }
 
@@ -101,10 +119,11 @@ std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber 
       return BadAddress{fmt::format("{} has a path", Quoted(text)), {}};
   }
   if (const size_t at = rest.rfind('@'); at != rest.npos) {
-    words.user = rest.substr(0, at);
+    const std::string_view user = rest.substr(0, at);
+    words.user = is_uri ? Decoded(user) : user;
     rest.remove_prefix(at + 1);
     if (!IsUserName(words.user)) {
-      return BadAddress{fmt::format("{} is no user name", Quoted(words.user)),
+      return BadAddress{fmt::format("{} is no user name", Quoted(user)),
                         std::string(kUserNameRemedy)};
     }
   }

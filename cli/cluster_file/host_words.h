@@ -36,7 +36,7 @@ std::variant<std::vector<HostWords>, BadAddress> ParseHosts(std::string_view tex
 
 // For a name that IsUserName refuses.
 inline constexpr std::string_view kUserNameRemedy =
-    "write the account's name as the host has it: no blanks, no `:/[]`, nothing that a shell "
+    "write the account's name as the host has it: no blanks, no `[]`, nothing that a shell "
     "reads; where it must be another "
     "one, User in ~/.ssh/config";
 // A name for ssh(1) -l.

@@ -160,6 +160,7 @@ Plan PlanOfHosts(const std::string& list, const std::string& ssh_config,
   job.ssh_config = ssh_config;
   job.transport = transport;
   job.command = {"true"};
+  job.apart = true;
   Plan plan = PlanCommandLine(job);
   plan.name.clear();
   return plan;

@@ -194,7 +194,7 @@ class Placer {
     for (HostEntry& host : placement_.hosts) {
       if (!host.gpus) host.gpus = file_.gpus;
     }
-    CheckReachable(placement_.hosts, problems_);
+    if (!file_.apart) CheckReachable(placement_.hosts, problems_);
   }
 
   // Last, so that they take the last slots.

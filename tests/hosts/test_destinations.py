@@ -57,8 +57,8 @@ class DestinationsTest(unittest.TestCase):
     def test_every_destination_that_ssh_takes(self):
         first, *rest = socket.inet_aton(self.address)
         short = [f"{first}.{rest[0]}.{rest[1] * 256 + rest[2]}", str(struct.unpack("!I", socket.inet_aton(self.address))[0])]
-        uris = ["ssh://h1", "ssh://trainer@h1:2200", "ssh://trainer@prod/h1", f"ssh://{self.address}:2200/"]
-        names = [*ALIASES, *short, *uris, "trainer@h1", "trainer@prod/h1", "nobody@h1", "h9/x"]
+        uris = ["ssh://h1", "ssh://tr%61iner@h1", "ssh://tr%6@h1", "ssh://a%2Fb@h1", "ssh://trainer@h1:2200", "ssh://trainer@prod/h1", f"ssh://{self.address}:2200/"]
+        names = [*ALIASES, *short, *uris, "trainer@h1", "trainer@prod/h1", "nobody@h1", "h9/x", "a:b@h1", "a/b@h1"]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             wrong = [text for text in pool.map(self.look, range(len(names)), names) if text]
         self.assertEqual(wrong, [], "\n\n".join(wrong))
@@ -69,6 +69,17 @@ class DestinationsTest(unittest.TestCase):
             self.assertIn("neither a host name nor an address", refused.err)
         for name in REFUSED:
             self.assertEqual(self.ssh(name).returncode, 255, name)
+
+    def test_user_names_of_directories(self):
+        """The host gets them as they are."""
+        for name, user in (("a:b@h1", "a:b"), ("a/b@h1", "a/b"), ("ssh://a%2Fb@h1", "a/b")):
+            self.assertIn(f"does not let {user} in", self.user.run("exec", "-F", str(self.config), "-H", name, "--", "true").expect(3).err)
+
+    def test_this_machine_beside_others(self):
+        """No task runs, so they need not reach each other."""
+        for names in ("localhost,h1", "h1,localhost"):
+            ran = self.user.run("exec", "-F", str(self.config), "-H", names, "--", "echo", "ran").expect(0)
+            self.assertEqual(sorted(ran.out.splitlines()), ["h1        | ran", "localhost | ran"])
 
     def test_bytes_that_are_no_text(self):
         name = os.fsdecode(b"h1\xff")
