@@ -81,15 +81,9 @@ milliseconds LimitFor(const protocol::HostDescription& description) {
          milliseconds(bytes / kBytesPerMillisecond);
 }
 
-// Those of its name, itself among them.
-std::vector<int> SlotsOfName(const std::vector<HostPlan>& hosts, int slot) {
-  std::vector<int> slots;
-  for (size_t at = 0; at < hosts.size(); ++at) {
-    if (hosts[at].name == hosts[static_cast<size_t>(slot)].name) {
-      slots.push_back(static_cast<int>(at));
-    }
-  }
-  return slots;
+bool IsFirstOfItsName(const std::vector<HostPlan>& hosts, int slot) {
+  const std::string& name = hosts[static_cast<size_t>(slot)].name;
+  return std::ranges::find(hosts, name, &HostPlan::name) - hosts.begin() == slot;
 }
 
 void SetAddresses(const std::vector<HostAddress>& addresses,
@@ -191,7 +185,7 @@ Deployment::Deployment(const Plan& plan, const Cargo& cargo, std::string rehears
       settled_(plan.hosts.size()),
       running_(plan.hosts.size()),
       has_aliases_(HasAliases(plan.hosts)),
-      asks_first_(has_aliases_ || cargo.kept.has_value()),
+      asks_first_(has_aliases_ || cargo.kept.has_value() || !AllParts().empty()),
       hands_on_(HandsOn()),
       mark_(RandomHex(kMarkBytes)),
       done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -349,8 +343,7 @@ void Deployment::BringUp(int slot) {
   const bool ready = (!asks_first_ || Pass(asked_, slot, "start", start)) &&
                      Pass(prepared_, slot, "start",
                           [&] {
-                            if (!asks_first_) start();
-                            if (has_aliases_) TakeAddress(slot);
+                            asks_first_ ? TakeAddress(slot) : start();
                             host.description = DescriptionOf(slot);
                             AskWhatIsMissing(slot);
                             AskWhatIsLacking(slot);
@@ -716,11 +709,12 @@ std::vector<protocol::WantedImage> Deployment::ImagesFor(int slot) const {
   return wanted;
 }
 
-// All slots of a machine read the same: the first one brings it.
+// All slots of a machine read the same, whatever names it has: the first one brings it.
 void Deployment::AskWhatIsLacking(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
-  const std::vector<int> beside = SlotsOfName(plan_.hosts, slot);
-  if (AllParts().empty() || beside.front() != slot) return;
+  if (AllParts().empty()) return;
+  const std::vector<int>& beside = SlotsBeside(slot).slots;
+  if (beside.front() != slot) return;
   std::set<std::string> keys;
   for (const int other : beside) {
     keys.merge(DataKeysFor(other));
@@ -789,7 +783,7 @@ void Deployment::OfferData(int slot) {
 bool Deployment::UnpackData(int slot) {
   if (AllParts().empty()) return true;
   Host& host = *hosts_[static_cast<size_t>(slot)];
-  const Host& first = *hosts_[static_cast<size_t>(SlotsOfName(plan_.hosts, slot).front())];
+  const Host& first = *hosts_[static_cast<size_t>(SlotsBeside(slot).slots.front())];
   if (&first != &host) return AwaitData(first, host);
   if (!host.lacks.empty()) HaveUnpacked(host);
   host.has_data = true;
@@ -912,7 +906,7 @@ void Deployment::AskForNames(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const auto names = NamesToAsk(plan_.hosts, slot);
   const bool is_needed = !names.empty() || has_aliases_;
-  if (!is_needed || SlotsOfName(plan_.hosts, slot).front() != slot) return;
+  if (!is_needed || !IsFirstOfItsName(plan_.hosts, slot)) return;
   host.steps.Begin("names");
   Json answer = Ask(host, type::kResolve, {{"names", names}}, kNamesLimit);
   host.names =

@@ -1,6 +1,6 @@
 // Brings every host of a plan to "ready" and commits the job: all hosts, or none.
 //
-//   each host     connect, agent, names; where a host has an alias -> named
+//   each host     connect, agent, names; where a host has an alias, or tasks read data -> asked
 //   each host     files, task descriptions                   -> prepared
 //   slot 0        allow-list of all agents' keys             -> listening
 //   other slots   agent reaches the coordinator              -> connected
@@ -199,7 +199,7 @@ class Deployment {
   void MarkShared(Host& host);
   void FindMark(Host& host);
   void UnmarkShared(Host& host);
-  // What a machine must have for all of its slots together: ports, and room.
+  // What a machine must have for all of its slots together: data, ports, and room.
   [[nodiscard]] const SlotsOfMachine& SlotsBeside(int slot) const;
   void CheckPorts(int slot) const;
   void CheckRoom(int slot);

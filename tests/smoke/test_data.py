@@ -279,6 +279,44 @@ class Sent(OnHosts):
             (folder,) = self.kept(host)
             self.assertEqual((folder / "content/large").read_bytes(), (self.user.folder / "data/large").read_bytes())
 
+    def up_on_two_names(self, second, mib):
+        """Of one machine; `second` as the cluster file has it."""
+        host = self.hosts[0]
+        self.write_data({"part": os.urandom(mib << 20)})
+        config = self.user.write("config", f"Host twin\n  HostName {host.address}\n" + self.hosts.ssh_config.read_text())
+        first = clusters.free_ports(2)
+        text = f"""
+name = "job"
+[cluster]
+layout = "roles"
+[roles.a]
+hosts = ["h1"]
+ports = {first}
+[roles.b]
+hosts = [{second}]
+ports = {first + 1}
+[task]
+command = {clusters.toml_list(shell("wc -c <{data:set}/part"))}
+[ssh]
+config = "{config}"
+[data]
+set = "./data"
+"""
+        up = self.user.run("up", "--timeline", self.user.write("job.toml", text)).expect(0)
+        self.assertEqual(up.out.count(f"| {mib << 20}\n"), 2, up)
+        self.assertIn("are one machine\n", up.err)
+        self.assertRegex(up.err, r"files: \d+(\.\d)? MB to 1 host, ")
+
+    def test_two_names_of_a_machine_get_it_once(self):
+        """One is an alias of ssh's, the other one is none."""
+        known = self.hosts[0].folder / "etc/hosts"
+        self.addCleanup(known.write_text, known.read_text())
+        known.write_text(known.read_text() + f"{self.hosts[0].address} h1 twin other\n")
+        for second in ('"twin"', '{ address = "other", ssh = "h1" }'):
+            for mib in (3, 12):
+                with self.subTest(second=second, mib=mib):
+                    self.up_on_two_names(second, mib)
+
     def test_a_file_that_changes_while_it_is_read_is_an_error(self):
         """A task's other job writes to it all the time: whatever moment that hits, no host takes it for what it was."""
         self.write_data({f"part{number}": b"x" * 100_000 for number in range(200)})
