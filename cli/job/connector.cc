@@ -88,7 +88,7 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   ssh::Target target = TargetOf(host, ssh);
   target.on_step = std::move(on_step);
   target.is_off = std::move(is_off);
-  target.waits_in_silence = silence == Silence::kMayBeAFirewall;
+  target.waits_for_firewalls = silence == Silence::kMayBeAFirewall;
   return std::make_unique<ssh::SshTransport>(host.name, std::move(target));
 }
 

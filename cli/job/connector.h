@@ -18,7 +18,7 @@ class SshTransport;
 namespace tfdist::cli {
 
 // A host from which nothing comes back.
-enum class Silence { kIsOff, kMayBeAFirewall };  // ssh::Target's waits_in_silence
+enum class Silence { kIsOff, kMayBeAFirewall };  // ssh::Target's waits_for_firewalls
 
 // Nothing is opened yet. Throws nothing. `on_step`, `is_off`: as ssh::Target's.
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -346,6 +347,49 @@ class FirewallThatCountsTest(unittest.TestCase):
                 wait_for(lambda: b"h1: it takes no connection after several in a minute" in running.err.read_bytes(), "a second try")
                 door.open()
                 self.assertEqual(running.wait(PATIENCE * 60), 0, running.err.read_text())
+
+
+class PortThatNobodyHasTest(unittest.TestCase):
+    def start_job(self, user, config, transport):
+        user.run("up", "-d", "-F", str(config), "--transport", transport, "-H", "h1", "--no-workdir", "--", "sleep", "600").expect(0)
+        for _ in range(5):
+            user.run("status").expect(0)
+
+    def test_commands_of_a_job_end_as_soon_as_ssh(self):
+        """Nothing but the host's kernel answers so."""
+        with Hosts(1) as hosts, Door(hosts[0]) as door:
+            known = hosts.folder / "door_hosts"
+            known.write_text(f"* {hosts[0].host_key()}\n")
+            config = client_config(hosts, "door_config", "Host h1", "HostName 127.0.0.1", f"Port {door.port}", "Host *",
+                                   f"UserKnownHostsFile {known}")
+            for transport in ("auto", "openssh"):
+                with Tfdist("door") as user:
+                    self.start_job(user, config, transport)
+                    door.close()
+                    for command in (["logs"], ["logs", "-f"], ["pull"], ["status"], ["down"]):
+                        began = time.monotonic()
+                        ended = user.run(*command)
+                        self.assertIn("Connection refused", ended.err)
+                        self.assertNotIn("trying again", ended.err)
+                        self.assertNotEqual(ended.code, 0)
+                        self.assertLess(time.monotonic() - began, PATIENCE * 5, ended)
+                    door.open()
+                    user.run("down").expect(0)
+
+    @unittest.skipUnless(shutil.which("iptables"), "no iptables")
+    def test_but_wait_for_a_firewall_that_counts(self):
+        """It says so by ICMP, as `ufw limit` does."""
+        with Hosts(1, own_network=True) as hosts:
+            rule = ["nsenter", f"--target={hosts[0].pid}", "--net", "iptables"]
+            for transport in ("auto", "openssh"):
+                with Tfdist("firewall") as user:
+                    self.start_job(user, hosts.ssh_config, transport)
+                    subprocess.run([*rule, "-A", "INPUT", "-p", "tcp", "--dport", str(hosts[0].port), "--syn", "-j", "REJECT"], check=True)
+                    running = user.start("logs")
+                    wait_for(lambda: b"h1: it takes no connection after several in a minute" in running.err.read_bytes(), "a second try")
+                    subprocess.run([*rule, "-F"], check=True)
+                    self.assertEqual(running.wait(PATIENCE * 60), 0, running.err.read_text())
+                    user.run("down").expect(0)
 
 
 class HostThatWantsOpensshTest(unittest.TestCase):

@@ -2,21 +2,29 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "cli/ssh/libssh2/resolve.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -29,6 +37,7 @@ constexpr int64_t kSecondsCounted = 60;
 // A bucket fills again within seconds. A window of 30 s counts refused tries, too: in the last one's there is but one.
 constexpr std::array kPauses = {5000ms, 10'000ms, 21'000ms};
 constexpr auto kPauseAfterSilence = 25'000ms;
+constexpr int kProbeMilliseconds = 1000;
 constexpr size_t kMostBytes = 256 * 1024;
 
 int64_t NowInSeconds() { return WallClockNanoseconds() / 1'000'000'000; }
@@ -66,6 +75,45 @@ int CountConnections(std::string_view lines, const HostConfig& host) {
   return count;
 }
 
+// Since Linux 5.8 a TCP socket's error queue has the ICMP errors that it got.
+bool KernelTellsIcmp() {
+  utsname system{};
+  int major = 0;
+  int minor = 0;
+  return uname(&system) == 0 && std::sscanf(system.release, "%d.%d", &major, &minor) == 2 &&
+         std::pair(major, minor) >= std::pair(5, 8);
+}
+
+// A kernel on whose port nobody listens answers with a reset, a firewall that counts (ufw limit) with an ICMP error.
+bool IsReset(const Address& address) {
+  const UniqueFd fd(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  const bool is_v6 = address.family() == AF_INET6;
+  if (!fd.valid() || setsockopt(fd.get(), is_v6 ? SOL_IPV6 : SOL_IP,
+                                is_v6 ? IPV6_RECVERR : IP_RECVERR, &on, sizeof on) != 0) {
+    return false;
+  }
+  if (connect(fd.get(), address.get(), address.size()) != 0 && errno == EINPROGRESS) {
+    pollfd polled{fd.get(), POLLOUT, 0};
+    poll(&polled, 1, kProbeMilliseconds);
+  }
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  char byte = 0;
+  return error == ECONNREFUSED && recv(fd.get(), &byte, 1, MSG_ERRQUEUE) < 0;
+}
+
+// Nobody listens there, on any of its addresses. False where that cannot be told.
+bool NobodyListens(const HostConfig& host, TimePoint deadline) {
+  if (!KernelTellsIcmp()) return false;
+  try {
+    return std::ranges::all_of(Resolve(host.host_name, host.port, deadline), IsReset);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void RememberConnection(const Target& target, const HostConfig& host) {
@@ -77,11 +125,13 @@ void RememberConnection(const Target& target, const HostConfig& host) {
 }
 
 bool RefusedPort::WaitAfterRefusal(TimePoint& deadline, TimePoint& give_up) {
-  return waits_ < kPauses.size() && Wait(kPauses.at(waits_), deadline, give_up);
+  if (waits_ == kPauses.size()) return false;
+  const bool asks = waits_ == 0 && !target_.waits_for_firewalls && MayBeCounted();
+  return !(asks && NobodyListens(host_, deadline)) && Wait(kPauses.at(waits_), deadline, give_up);
 }
 
 bool RefusedPort::WaitAfterSilence(TimePoint& deadline, TimePoint& give_up) {
-  if (waits_ > 0 || !target_.waits_in_silence || !Wait(kPauseAfterSilence, deadline, give_up))
+  if (waits_ > 0 || !target_.waits_for_firewalls || !Wait(kPauseAfterSilence, deadline, give_up))
     return false;
   deadline += target_.limits.tcp;  // of the try in vain
   return true;

@@ -21,9 +21,10 @@ class RefusedPort {
   RefusedPort(const Target& target, const HostConfig& host) : target_(target), host_(host) {}
 
   // Waits until a refused connection may be tried again: three times, for 36 s in all, by which both times are moved; on_note is
-  // told. False: it is not to be tried again, as nothing speaks for a firewall, or that has not helped.
+  // told. False: it is not to be tried again, as nothing speaks for a firewall, or that has not helped; or as nobody listens
+  // there, of a target that does not wait for firewalls.
   bool WaitAfterRefusal(TimePoint& deadline, TimePoint& give_up);
-  // The same after a try in which nothing has come back, where the target waits in silence: once, for 25 s, as the try took its
+  // The same after a try in which nothing has come back, where the target waits for firewalls: once, for 25 s, as the try took its
   // time, too.
   bool WaitAfterSilence(TimePoint& deadline, TimePoint& give_up);
 

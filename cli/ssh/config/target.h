@@ -57,9 +57,9 @@ struct Target {
   // Whether others who would know say that the host is off: asked where it refuses connections, or has been silent for 3 s,
   // before it is tried for longer. Bounds its waits; may be empty.
   std::function<bool()> is_off;
-  // Nothing comes back from the host, and a firewall may be why: it is tried once more after half a minute. False where that is
-  // the less likely reason, as of a host that ran a job.
-  bool waits_in_silence = true;
+  // Nothing comes back from the host, or nobody listens there, and a firewall may be why: it is tried again within half a
+  // minute. False where that is the less likely reason, as of a host that ran a job.
+  bool waits_for_firewalls = true;
   // Told what the user should know of the connection, on that thread; may be empty.
   std::function<void(const std::string&)> on_note;
 };
