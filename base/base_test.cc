@@ -179,6 +179,32 @@ TEST(Strangers, DoNotShutDownAnotherConnectionThatHasTheNumberOfAClosedOne) {
   EXPECT_EQ(strangers.size(), 1U);
 }
 
+std::chrono::nanoseconds ProcessorTime() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// It comes at the rate of whoever connects, on a thread that has other work.
+TEST(Strangers, TurningOneAwayTakesNoLongerWhereThereAreMany) {
+  constexpr size_t kMany = 400;
+  constexpr size_t kTurnedAway = 2000;
+  Door door;
+  std::vector<Door::Visit> visits;
+  for (size_t at = 0; at <= kMany; ++at) visits.push_back(door.VisitFrom("127.0.0.2"));
+  const auto time_with = [&](size_t limit) {
+    Strangers strangers(limit);
+    for (size_t at = 0; at < limit; ++at) strangers.OnAccepted(visits[at].accepted.get());
+    const auto begin = ProcessorTime();
+    for (size_t at = limit; at < limit + kTurnedAway; ++at) {
+      strangers.OnAccepted(visits[at % (limit + 1)].accepted.get());  // the one turned away last
+    }
+    return ProcessorTime() - begin;
+  };
+  const auto few = time_with(4);
+  EXPECT_LT(time_with(kMany), 8 * few);
+}
+
 TEST(UniqueFd, ClosesWhatItOwnsAndNothingThatItGaveUp) {
   const int number = open("/dev/null", O_RDONLY | O_CLOEXEC);
   { const UniqueFd owner(number); }

@@ -10,7 +10,9 @@
 #include <charconv>
 #include <cstdint>
 #include <ctime>
+#include <ranges>
 #include <utility>
+#include <vector>
 
 #include "agent/files/file_store.h"
 #include "base/error.h"
@@ -80,10 +82,11 @@ Number TakeNumber(std::string_view& text) {
   return number;
 }
 
-// tar(1) has given its files their modes, as far as this account's umask allows.
+// tar(1) has given modes as far as this account's umask allows.
 void SetMode(const std::filesystem::path& path, mode_t mode) {
   struct stat info {};
-  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+  if (lstat(path.c_str(), &info) != 0) return;
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return;
   if ((info.st_mode & kModeBits) == mode) return;
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd.valid()) (void)fchmod(fd.get(), mode);
@@ -93,6 +96,7 @@ void SetMode(const std::filesystem::path& path, mode_t mode) {
 
 void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem::path& work) {
   const std::string list = ReadFileIfExists(times, kMostTimesBytes).value_or("");
+  std::vector<std::pair<std::filesystem::path, mode_t>> modes;
   for (std::string_view rest = list; !rest.empty();) {
     std::string_view entry = TakeUpTo('\0', rest);
     timespec time{};
@@ -104,9 +108,11 @@ void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem:
                   fmt::format("the times of the work folder have a path '{}'", entry));
     }
     const timespec both[2] = {{0, UTIME_OMIT}, time};
-    SetMode(work / entry, mode);
+    modes.emplace_back(work / entry, mode);
     (void)utimensat(AT_FDCWD, (work / entry).c_str(), both, AT_SYMLINK_NOFOLLOW);
   }
+  // A folder before what is in it, in the list: its mode may shut this account out.
+  for (const auto& [path, mode] : modes | std::views::reverse) SetMode(path, mode);
 }
 
 std::optional<std::string> PathInWork(std::string_view link) {

@@ -63,6 +63,7 @@ class Options:
     host_key_types: tuple = ("ed25519",)
     key_types: tuple = ("ed25519",)  # of the keys that `trainer` may log in with; one of rsa takes a second to make
     sshd_lines: tuple = ()       # further lines of sshd_config
+    root: bool = False           # `trainer` is root by another name, with a home of its own
     shared_home: bool = False    # one home folder and one uid for all hosts, as on a cluster with NFS
     seen: dict = dataclasses.field(default_factory=dict)  # name -> folder of this machine, read-only at /run/NAME
     uptime: int = 0              # seconds that its monotonic clocks are ahead of this machine's (time_namespaces(7))
@@ -102,7 +103,7 @@ class Host:
         self.address = address
         self.port = PORT
         self.options = options
-        self.uid = FIRST_UID + (0 if options.shared_home else number)
+        self.uid = 0 if options.root else FIRST_UID + (0 if options.shared_home else number)
         self.other_uid = FIRST_OTHER_UID + (0 if options.shared_home else number)
         self._homes = folder / "home" if options.shared_home else self.folder / "home"
         self.home = self._homes / self.user  # seen from outside; on the host it is /home/trainer

@@ -115,7 +115,7 @@ class Times(FilesTest):
         self.assertIn("files: nothing was sent\n", up()[0])
 
 
-    def test_files_arrive_with_their_modes(self):
+    def test_files_and_folders_arrive_with_their_modes(self):
         hosts = self.start_hosts(1)
         self.write_data(2, "large")
         work = self.user.folder / "work"
@@ -123,6 +123,10 @@ class Times(FilesTest):
         (work / "small").write_text("1")
         for name in ("run.sh", "ckpt"):
             self.write_data(2, name)
+        for name, mode in (("closed", 0o700), ("open", 0o777), ("guarded", 0o555)):
+            (work / name).mkdir()
+            (work / name / "file").write_text("1")
+            modes[name] = mode
         for name, mode in modes.items():
             (work / name).chmod(mode)
         file = self.user.write("cluster.toml", clusters.over_ssh(

@@ -1,15 +1,19 @@
 """`tfdist tensorboard`, and `up --tensorboard`, with a web server in TensorBoard's place: what tfdist does around it. With the
 real one: tests/tensorflow/test_tensorboard.py."""
 
+import contextlib
 import os
 import pathlib
 import re
+import resource
 import signal
+import socket
+import time
 import unittest
 import urllib.request
 
 from tests.hosts.hosts import Hosts, check_possible
-from tests.support import clusters
+from tests.support import clusters, processes
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
@@ -204,6 +208,27 @@ class TensorBoard(unittest.TestCase):
         self.assertEqual(self.get(address, f"{EVENTS}.4"), b"more4")
         self.assertEqual(self.logins() - self.logins_before, 1)
         self.end(shown)
+
+    def test_where_no_descriptor_is_left_its_port_waits_and_does_not_spin(self):
+        self.add_program("tensorboard", SERVER)
+        self.user.run("up", "-d", self.start_host()).expect(0)
+        self.write_events()
+        shown = self.user.start("tensorboard", "board")
+        address = self.wait_for_text(shown, URL.pattern)
+        open_now = len(os.listdir(f"/proc/{shown.pid}/fd"))
+        before = resource.prlimit(shown.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(shown.pid, resource.RLIMIT_NOFILE, (open_now, before[1]))
+        port = int(address.rsplit(":", 1)[1].strip("/"))
+        with contextlib.ExitStack() as callers:
+            for _ in range(4):
+                callers.enter_context(socket.create_connection(("127.0.0.1", port)))
+            used = processes.processor_seconds(shown.pid)
+            time.sleep(1)
+            self.assertLess(processes.processor_seconds(shown.pid) - used, 0.3)
+        resource.prlimit(shown.pid, resource.RLIMIT_NOFILE, before)
+        self.assertEqual(self.get(address, EVENTS), b"events")
+        self.end(shown)
+        self.end_job()
 
     def test_ctrl_c_is_heard_while_event_files_are_fetched(self):
         # find(1) of the host, which hangs when it is to list them.

@@ -47,6 +47,13 @@ def children(pid):
     return found
 
 
+def processor_seconds(pid):
+    """That it has used; 0 where it has ended."""
+    stat = _read(f"/proc/{pid}/stat")
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0
+
+
 def kill(pid, number=signal.SIGKILL):
     try:
         os.kill(pid, number)
