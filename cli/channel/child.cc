@@ -1,5 +1,6 @@
 #include "cli/channel/child.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -36,6 +37,11 @@ void Child::HangUp() {
 
 void Child::Terminate() {
   if (pid_ != 0) kill(-pid_, SIGTERM);
+}
+
+void Child::TieTo(int pipe_end) const {
+  if (pid_ == 0 || fcntl(pipe_end, F_SETOWN, -pid_) != 0) return;
+  fcntl(pipe_end, F_SETFL, fcntl(pipe_end, F_GETFL) | O_ASYNC);
 }
 
 int Child::Wait() {

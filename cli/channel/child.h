@@ -36,6 +36,9 @@ class Child {
   // SIGHUP, or SIGTERM, to the same, if it runs.
   void HangUp();
   void Terminate();
+  // The kernel ends its group (SIGIO) once nobody has the other end of this pipe any more, as this process may be killed. The
+  // child holds this end, and nothing is written to it.
+  void TieTo(int pipe_end) const;
   // Its wait(2) status. Blocks: for a child that has closed its output or was killed.
   int Wait();
   // The same once it has ended; nullopt while it runs.

@@ -392,6 +392,25 @@ class PortThatNobodyHasTest(unittest.TestCase):
                     user.run("down").expect(0)
 
 
+class KilledCommandTest(unittest.TestCase):
+    def test_its_login_on_a_silent_host_ends_with_it(self):
+        """ssh would wait for a minute, and a ProxyCommand for ever."""
+        with Tfdist("killed") as user, socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            host = f"HostName 127.0.0.1\nPort {port}\n"
+            marked = f"sleep 600.0{port}"
+            for text in (f"Host h1\n{host}Compression yes\n", f"Host h1\nProxyCommand sh -c '{marked}; true'\n", f"Host jump\n{host}Host h1\nProxyJump jump\n"):
+                config = user.write("config", text)
+                command = user.start("exec", "-F", config, "-H", "h1", "--", "true")
+
+                def of_command():
+                    return {pid: words for pid, words in {**processes.matching(config), **processes.matching(marked)}.items() if pid != command.pid}
+                wait_for(lambda: any(marked in words or "-M -S" in words for words in of_command().values()), "a login")
+                command.send_signal(signal.SIGKILL)
+                command.wait()
+                wait_for(lambda: not of_command(), lambda: f"the end of {of_command()}", 5)
+
+
 class HostThatWantsOpensshTest(unittest.TestCase):
     def test_a_login_that_breaks_off_or_stands_still_is_tried_by_ssh(self):
         """Before the keys are exchanged, and after that."""

@@ -242,6 +242,21 @@ Pipe MakePipe() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+// The stdin of a program that ends with this process, however that ends.
+class LifeLine {
+ public:
+  LifeLine() = default;
+  LifeLine(const LifeLine&) = delete;
+  LifeLine& operator=(const LifeLine&) = delete;
+  // Cuts nothing: a program in the background may still be of the group.
+  ~LifeLine() { fcntl(stdin_end(), F_SETFL, O_NONBLOCK); }
+
+  [[nodiscard]] int stdin_end() const { return pipe_.read_end.get(); }
+
+ private:
+  const Pipe pipe_ = MakePipe();
+};
+
 // False at its end.
 bool TakeWords(int fd, std::string& said) {
   std::array<char, 4096> buffer;
@@ -361,9 +376,11 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
   (void)unlink(socket.c_str());  // of a killed one: ssh would not listen
   const TimePoint begin = SystemClock().Now();
   Pipe errors = MakePipe();
-  cli::Child ssh =
-      cli::Child::Spawn(LoginCommand(target, host, jump, socket, patience, words),
-                        {.in = -1, .out = -1, .err = errors.write_end.get()}, logins.Begin());
+  LifeLine life;
+  cli::Child ssh = cli::Child::Spawn(
+      LoginCommand(target, host, jump, socket, patience, words),
+      {.in = life.stdin_end(), .out = -1, .err = errors.write_end.get()}, logins.Begin());
+  ssh.TieTo(life.stdin_end());
   errors.write_end.Reset();
   std::string said;
   bool open = true;
