@@ -108,7 +108,8 @@ void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem:
                   fmt::format("the times of the work folder have a path '{}'", entry));
     }
     const timespec both[2] = {{0, UTIME_OMIT}, time};
-    modes.emplace_back(work / entry, mode);
+    // Tasks may write to their work folder, whatever it is here.
+    modes.emplace_back(work / entry, entry == "." ? mode | S_IRWXU : mode);
     (void)utimensat(AT_FDCWD, (work / entry).c_str(), both, AT_SYMLINK_NOFOLLOW);
   }
   // A folder before what is in it, in the list: its mode may shut this account out.

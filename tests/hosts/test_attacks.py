@@ -4,6 +4,7 @@ root, and a host that means harm to `pull`, `logs --save` and `up --replace`."""
 import json
 import os
 import pathlib
+import re
 import stat
 import unittest
 
@@ -16,6 +17,8 @@ from tests.support.waiting import wait_for
 # Has the environment that it is called with as its own, and stays.
 STAYS = ("import os, sys, time; "
          "os.execve(sys.executable, ['python3', '-c', 'import time; print(1, flush=True); time.sleep(600)'], dict([a.split('=', 1) for a in sys.argv[1:]]))")
+ORDERS = "\x1b]0;owned\x07\x1b[2J\ntfdist: job succeeded\n"
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def setUpModule():
@@ -156,6 +159,134 @@ class AnotherAccountOfRootsHost(Attacks):
         self.user.run("down", "job").expect(0)
         wait_for(lambda: not self.agents(), "the agents have left")
         self.assertEqual([path for path in self.base().rglob("*") if path.is_file() and b"canary-7f3a" in path.read_bytes()], [])
+
+
+class AHostThatMeansHarm(Attacks):
+    """The job's own executable there says what the attacker likes, and the user's machine is to take no harm."""
+
+    options = {}
+
+    def setUp(self):
+        super().setUp()
+        self.user.run("up", self.write_job("echo output; echo result >model.bin")).expect(0)
+        wait_for(lambda: not self.agents(), "the agents have left")
+        [self.slot] = self.host.home.glob(".cache/tfdist/jobs/*/h0")
+        self.home = self.user.folder / "results"
+        self.before = self.listing()
+
+    def listing(self):
+        """All of the user's files, but for results and what tfdist keeps for itself."""
+        return sorted(str(path) for path in self.user.folder.rglob("*") if self.home not in (path, *path.parents) and ".local" not in path.parts)
+
+    def say(self, listed, sent):
+        """To `task-files list` and `send`."""
+        for name, text in (("listed", listed), ("sent", sent)):
+            (self.slot / name).write_bytes(text)
+        here = f"/home/trainer/{self.slot.relative_to(self.host.home)}"
+        (self.slot / "agent").unlink()
+        (self.slot / "agent").write_text(f"#!/bin/sh\ncase $2 in list) cat {here}/listed;; send) cat {here}/sent;; esac\n")
+        (self.slot / "agent").chmod(0o700)
+        for path in self.slot.iterdir():
+            os.chown(path, self.host.uid, self.host.uid)
+
+    def pull(self, seconds=40):
+        return self.user.run("pull", "job", "--to", str(self.home), seconds=seconds)
+
+    def assert_nothing_outside(self):
+        self.assertEqual(self.listing(), self.before)
+
+    def test_what_these_tests_say_is_understood_where_it_means_no_harm(self):
+        self.say(b"1:644 1 a/x\0link:777 1 l\0a/x\0end\0", b"1\nx0\n")
+        self.pull().expect(0)
+        self.assertEqual((self.home / "worker-0/l").read_text(), "x")
+
+    def test_no_path_leads_out_of_the_folder(self):
+        for path in (b"../x", b"a/../../x", b"/etc/x", b"a//x", b"./x", b"a/./x", b"", b".", b"..", b"a/", b"a/..", b"x" * 5000, b"a/" * 3000 + b"x"):
+            with self.subTest(path=path[:20]):
+                self.say(b"1:644 1 " + path + b"\0end\0", b"1\nx0\n")
+                self.assertEqual(self.pull().code, 3)
+                self.assert_nothing_outside()
+
+    def test_numbers_without_measure(self):
+        for record in (b"99999999999999999999:644 1 x", b"-1:644 1 x", b"1:99999999999 1 x", b"1:644 99999999999999999999999 x",
+                       b"1:644 x", b"1 x", b"x", b"1:8 1 x", b"1:644:644 1 x", b" :644 1 x"):
+            with self.subTest(record=record):
+                self.say(record + b"\0end\0", b"1\nx0\n")
+                self.assertEqual(self.pull().code, 3)
+                self.assert_nothing_outside()
+        for size in (2**63 - 1, 2**63, 2**64 - 1):
+            with self.subTest(size=size):
+                self.say(b"%d:644 1 x\0end\0" % size, b"1\nx0\n")
+                pulled = self.pull()
+                self.assertEqual(pulled.code, 3, pulled)
+                self.assertNotIn("internal", pulled.err)
+        for piece in (b"99999999999999999999999\nx", b"-1\nx", b"\nx", b"1" * 4096, b"x\n"):
+            with self.subTest(piece=piece[:20]):
+                self.say(b"5:644 1 x\0end\0", piece)
+                pulled = self.pull()
+                self.assertEqual(pulled.code, 3, pulled)
+                self.assertNotIn("internal", pulled.err)
+
+    def test_no_mode_gives_a_file_more_than_permissions(self):
+        self.say(b"1:7777 1 x\0end\0", b"1\nx0\n")
+        self.pull()
+        for path in self.home.rglob("*"):
+            self.assertEqual(path.stat().st_mode & 0o7022, 0, path)
+
+    def test_a_file_below_a_link_or_below_a_file_and_one_name_twice(self):
+        elsewhere = self.user.folder / "elsewhere"
+        elsewhere.mkdir()
+        self.before = self.listing()
+        for listed in (b"link:777 1 a\0../elsewhere\0" + b"1:644 1 a/x\0end\0", b"1:644 1 a\0" + b"1:644 1 a/x\0end\0",
+                       b"1:644 1 a\0" + b"1:644 1 a\0end\0"):
+            self.say(listed, b"1\nx0\n1\nx0\n")
+            pulled = self.pull()
+            self.assertNotIn("internal", pulled.err)
+            self.assert_nothing_outside()
+
+    def test_names_of_files_give_the_terminal_no_orders(self):
+        orders = "\x1b]0;owned\x07\x1b[2J\ntfdist: job succeeded\r".encode()
+        for sent in (b"1\nx0\n", b"?\n", b"!\n"):
+            self.say(b"1:644 1 " + orders + b"\0" + b"link:777 1 l" + orders + b"\0/etc/" + orders + b"\0end\0", sent)
+            pulled = self.pull()
+            self.assertNotRegex(pulled.err + pulled.out, CONTROLS)
+            self.assertNotIn("\ntfdist: job succeeded", pulled.err + pulled.out)
+
+    def test_what_it_says_of_a_job_that_has_the_name_ends_none_of_the_users_jobs(self):
+        self.user.run("up", "-d", self.write_job("sleep infinity", "victim")).expect(0)
+        victim = self.user.job_id()
+        lock = self.host.home / ".cache/tfdist/names/new.lock"
+        lock.touch()
+        os.chown(lock, self.host.uid, self.host.uid)
+        self.host.run_as("trainer", ["sh", "-c", "flock /home/trainer/.cache/tfdist/names/new.lock sleep 600 >/dev/null 2>&1 </dev/null &"], timeout=60)
+        for said in (json.dumps({"job": victim, "plan_sha256": "0" * 64}), json.dumps({"job": "new-" + ORDERS, "plan_sha256": ORDERS}),
+                     json.dumps({"job": "../../" + victim}), "[" * 100000, "", ORDERS, "x" * 2000000):
+            with self.subTest(said=said[:30]):
+                lock.write_text(said)
+                up = self.user.run("up", "-d", "--replace", self.write_job("true", "new"))
+                self.assertEqual(up.code, 3, up)
+                self.assertNotRegex(up.err, CONTROLS)
+                self.assertEqual(self.user.status(victim)["state"], "running")
+        self.user.run("down", victim).expect(0)
+
+
+class AHostThatTalks(Attacks):
+    options = {"banner": ORDERS, "bashrc": "printf '\\033]0;owned\\007\\033[2J\\rtfdist: job succeeded\\n' >&2\n"}
+
+    def test_its_banner_and_its_start_up_files_give_the_terminal_no_orders(self):
+        for transport in ("ssh", "openssh"):
+            file = self.write_job("true")
+            self.user.write("job.toml", pathlib.Path(file).read_text() + f'transport = "{transport}"\n')
+            for words in (["check", file], ["up", file], ["status", "job"], ["why", "job"], ["list"], ["pull", "job"]):
+                with self.subTest(words=words, transport=transport):
+                    done = self.user.run(*words)
+                    self.assertNotRegex(done.out + done.err, CONTROLS)
+                    self.assertNotRegex(done.out + done.err, "(?m)^tfdist: job succeeded$")
+        self.host.refuse_key()
+        for transport in ("ssh", "openssh"):
+            self.user.write("job.toml", pathlib.Path(file).read_text().replace('"openssh"', f'"{transport}"'))
+            done = self.user.run("up", file).expect(3)
+            self.assertNotRegex(done.out + done.err, CONTROLS)
 
 
 if __name__ == "__main__":

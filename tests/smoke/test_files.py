@@ -129,8 +129,9 @@ class Times(FilesTest):
             modes[name] = mode
         for name, mode in modes.items():
             (work / name).chmod(mode)
+        work.chmod(0o555)
         file = self.user.write("cluster.toml", clusters.over_ssh(
-            "job", ["sh", "-c", "stat -c '%n %a' *"], hosts, layout="mirrored", task_extra='workdir = "work"'))
+            "job", ["sh", "-c", "stat -c '%n %a' *; echo >made"], hosts, layout="mirrored", task_extra='workdir = "work"'))
         done = self.user.run("up", file)
         self.assertEqual(done.code, 0, done)
         self.assertEqual(dict(re.findall(r"worker:0 \| (\S+) (\d+)$", done.out, re.M)),
