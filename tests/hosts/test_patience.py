@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -183,6 +184,48 @@ class LostPacketsTest(unittest.TestCase):
                 wait_for(lambda: b"h1: it takes no connection after several in a minute" in running.err.read_bytes(), "a second try")
                 host.take_all()
                 self.assertEqual(running.wait(PATIENCE * 60), 0, running.err.read_text())
+
+
+SILENT = ["--", "sh", "-c", "sleep 20; echo ended"]
+
+
+class IdleConnectionsTest(unittest.TestCase):
+    """sshd, or something on the way, ends connections on which nothing comes. A channel's own limit: test_exec's IdleChannels."""
+
+    def at_once(self, user, config, commands):
+        """What each of them comes to, with either program."""
+        ways = [(transport, number) for number in range(len(commands)) for transport in ("auto", "openssh")]
+
+        def run(way):
+            transport, number = way
+            command, *words = commands[number]
+            name = ["--name", f"job{transport}", "--no-workdir"] if command == "up" else []
+            return user.run(command, "-F", str(config), "--transport", transport, *name, *words, seconds=300)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            return dict(zip(ways, pool.map(run, ways)))
+
+    def test_an_sshd_that_asks_and_wants_an_answer_soon(self):
+        with Hosts(1, sshd_lines=("ClientAliveInterval 2", "ClientAliveCountMax 1")) as hosts, Tfdist("alive") as user:
+            for done in self.at_once(user, hosts.ssh_config, [("exec", "-H", "h1", *SILENT), ("up", "-H", "h1", *SILENT)]).values():
+                self.assertRegex(done.expect(0).out, r"\| ended$")
+                self.assertNotIn("connect", done.err.replace("a lost connection does not", ""))
+
+    @unittest.skipUnless(shutil.which("iptables"), "no iptables")
+    def test_a_firewall_that_forgets(self):
+        """It drops what is of no connection that it knows, and knows one for 4 s after its last packet. ssh waits for ever."""
+        with Hosts(1, own_network=True) as hosts, Tfdist("forgets") as user:
+            subprocess.run(["nsenter", f"--target={hosts[0].pid}", "--net", "sh", "-ec", """
+                iptables -A INPUT -p tcp ! --syn -m conntrack --ctstate INVALID,NEW -j DROP
+                iptables -A OUTPUT -p tcp -m conntrack --ctstate INVALID,NEW -j DROP
+                cd /proc/sys/net/netfilter
+                echo 0 >nf_conntrack_tcp_loose
+                echo 4 >nf_conntrack_tcp_timeout_established"""], check=True)
+            for (transport, number), done in self.at_once(user, hosts.ssh_config, [("exec", "-H", "h1", *SILENT), ("up", "-H", "h1", *SILENT)]).items():
+                if number == 0:
+                    self.assertRegex(done.expect(3).err, r"the connection (of your own ssh )?broke.*\n  try: is the host up\? A firewall or a router", transport)
+                else:
+                    self.assertRegex(done.expect(0).out, r"\| ended$")
+                    self.assertIn("connecting again", done.err)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,11 @@ inline constexpr std::string_view kAboutSlowLogin =
     "ssh to it by hand: what its sshd asks for keys and accounts (AuthorizedKeysCommand, PAM, "
     "LDAP) may be slow; its log may say "
     "more (journalctl -u ssh there)";
+// Of a connection that had come about.
+inline constexpr std::string_view kBrokenConnection =
+    "is the host up? A firewall or a router on the way (NAT) may forget connections on which "
+    "nothing "
+    "comes for a while: a job (tfdist up) connects again";
 // ufw limit: six connections in 30 s.
 inline constexpr std::string_view kOrRateLimit =
     " A firewall that counts connections (ufw limit) takes them again after half a minute";

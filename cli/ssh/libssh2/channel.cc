@@ -34,7 +34,8 @@ constexpr size_t kReadBufferBytes = 65536;
 [[noreturn]] void FailBroken(Connection& connection) {
   connection.SetBroken();
   throw LostConnection(Phase::kExec,
-                       fmt::format("the connection broke: {}", connection.LastError()));
+                       fmt::format("the connection broke: {}", connection.LastError()),
+                       std::string(kBrokenConnection));
 }
 
 class SshChannel : public cli::ByteChannel {

@@ -3,10 +3,15 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "base/error.h"
+#include "base/failures.h"
 #include "cli/channel/child_channel.h"
+#include "cli/ssh/config/path_words.h"
 #include "cli/ssh/config/phase_deadline.h"
+#include "cli/ssh/openssh/master_end.h"
 #include "cli/ssh/openssh/openssh_failure.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 
@@ -19,7 +24,8 @@ constexpr std::chrono::seconds kMute{4};
 // An ssh that uses a connection, with -v: so it tells what the host answers to its wish for a session.
 class SessionChannel : public cli::ByteChannel {
  public:
-  explicit SessionChannel(std::unique_ptr<cli::ByteChannel> ssh) : ssh_(std::move(ssh)) {}
+  SessionChannel(std::unique_ptr<cli::ByteChannel> ssh, std::string master)
+      : ssh_(std::move(ssh)), master_(std::move(master)) {}
 
   // Waits for that answer. False: the host opens no session. An ssh that does not tell of it is taken at its word: at `deadline`, and at
   // `mute_until` where it has told of nothing, as one that somebody has put around ssh, and that keeps these words.
@@ -38,9 +44,16 @@ class SessionChannel : public cli::ByteChannel {
   }
 
   ReadResult Read(std::string& out, TimePoint deadline) override {
-    if (first_.empty()) return ssh_->Read(out, deadline);
-    out += std::exchange(first_, {});
-    return ReadResult::kData;
+    if (!first_.empty()) {
+      out += std::exchange(first_, {});
+      return ReadResult::kData;
+    }
+    const ReadResult result = ssh_->Read(out, deadline);
+    if (result == ReadResult::kEndOfFile && HasEnded(master_)) {
+      throw LostConnection(Phase::kExec, "the connection of your own ssh broke",
+                           std::string(kBrokenConnection));
+    }
+    return result;
   }
   void Write(std::string_view bytes, TimePoint deadline) override { ssh_->Write(bytes, deadline); }
   [[nodiscard]] int PollFd() const override { return ssh_->PollFd(); }
@@ -48,7 +61,8 @@ class SessionChannel : public cli::ByteChannel {
 
  private:
   std::unique_ptr<cli::ByteChannel> ssh_;
-  std::string first_;  // read while the session was opened
+  const std::string master_;  // its control socket
+  std::string first_;         // read while the session was opened
 };
 
 // After a login that a host costs which opens few sessions: `deadline` is that of one that has been reached.
@@ -67,7 +81,8 @@ std::unique_ptr<cli::ByteChannel> OpenSessionChannel(const Target& target, TimeP
   while (true) {
     if (target.on_step) target.on_step("shell");
     auto channel = std::make_unique<SessionChannel>(
-        cli::OpenChildChannel(ThroughMaster(place.socket, target, {"-v"}, "/bin/sh"), place.held));
+        cli::OpenChildChannel(ThroughMaster(place.socket, target, {"-v"}, "/bin/sh"), place.held),
+        place.socket);
     if (channel->IsOpened(SystemClock().Now() + kMute, Within(target.limits.exec, deadline)))
       return channel;
     place = PlaceInsteadOf(place, target, deadline);
