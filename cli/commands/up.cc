@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <future>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -338,13 +339,12 @@ class Launch {
     // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
     interrupts_->HearHangUp();
     mark_.emplace(record_);
-    auto loading = std::async(std::launch::async, [this, is_first] { Load(is_first); });
-    while (loading.wait_for(kLookForStop) != std::future_status::ready) LeaveIfToStop();
-    loading.get();
+    Heeding([this, is_first] { Load(is_first); });
   }
 
   int Run() {
-    const std::vector<JobRecord> running = RunningNow();
+    std::vector<JobRecord> running;
+    Heeding([&] { running = RunningNow(); });
     LeaveIfToStop();
     if (!running.empty() && !arguments_.replace) {
       StopHearing();
@@ -386,7 +386,14 @@ class Launch {
   }
 
  private:
-  // Reads and packs what is sent, which takes long with large folders; another thread runs this.
+  // Runs what may take long on another thread: Ctrl-C, or `down`, ends the process under it.
+  void Heeding(const std::function<void()>& work) {
+    auto done = std::async(std::launch::async, work);
+    while (done.wait_for(kLookForStop) != std::future_status::ready) LeaveIfToStop();
+    done.get();
+  }
+
+  // Reads and packs what is sent.
   void Load(bool is_first) {
     WorkdirLook look = LookThroughWorkdir(plan_, is_first && !arguments_.quiet);
     listing_ = std::move(look.listing);
@@ -855,7 +862,7 @@ class Launch {
     UpArguments again = arguments_;
     again.replace = false;  // once: two that replace each other would never end
     again.set_up = false;   // the rehearsal has run it
-    Launch launch(plan_, again);
+    Launch launch(plan_, again, false);
     launch.replaced_ = running.id;
     return launch.Run();
   }

@@ -545,7 +545,7 @@ void Deployment::Describe(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   const auto description = std::exchange(host.description, {});
   PullImages(host, description);
-  host.steps.Begin("task descriptions");
+  host.steps.Begin("unpacking files, checking ports and commands");
   const Json answer = Ask(host, type::kDescribe, description, LimitFor(description));
   host.troubles = protocol::Body<std::vector<protocol::Trouble>>(
       {.type = "ok", .body = answer.value("troubles", Json::array())});

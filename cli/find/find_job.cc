@@ -45,6 +45,11 @@ bool AreBroughtUpAtOnce(const std::vector<const JobRecord*>& running) {
          });
 }
 
+// Not one whose `up` packs, or brings up its hosts.
+bool HasBegun(const JobRecord* record) {
+  return record->last_seen.stage != LastSeen::Stage::kStarting;
+}
+
 // It may have begun all the same, just before its `up` was killed.
 bool MayHaveBegun(const JobRecord& record) {
   return IsLeftByItsUp(record) && record.last_seen.why != kUpWasKilled;
@@ -88,6 +93,9 @@ MeantJob Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
     std::this_thread::sleep_for(kPause);
     LookAgain(candidates);
     running = ThatMayRun(candidates);
+  }
+  if (deed == Deed::kLook && std::ranges::any_of(running, HasBegun)) {
+    std::erase_if(running, [](const JobRecord* record) { return !HasBegun(record); });
   }
   if (deed != Deed::kLook && !running.empty()) running = WithThoseLeft(running, candidates);
   const JobsMeant meant{

@@ -441,7 +441,7 @@ class Slots(unittest.TestCase):
         user = Tfdist("data")
         self.addCleanup(user.close)
         up = user.run("up", "--timeline", "-H", "localhost:8", "--no-workdir", "--", "true").expect(0)
-        self.assertIn("task descriptions", up.err)
+        self.assertIn("unpacking files, checking ports and commands", up.err)
         self.assertNotRegex(up.err, r"(?m)^data ")
 
 

@@ -345,13 +345,16 @@ class LocalJob(unittest.TestCase):
         self.assertIn(f"removed {old_logs}", (self.user.slot_folder(0) / "agent.log").read_text())
 
     def test_replace_ends_the_old_job_first(self):
-        file = self.write(shell("echo old; sleep infinity"))
+        self.user.write("work/.gitignore", "cache\n")
+        self.user.write("work/cache", "cached")
+        file = self.write(shell("echo old; sleep infinity"), task_extra='workdir = "work"')
         self.user.run("up", "-d", file).expect(0)
         old = self.user.job_id()
         text = pathlib.Path(file).read_text().replace("echo old", "echo new")
         replaced = self.user.run("up", "-d", "--replace", self.user.write("new.toml", text))
         self.assertEqual(replaced.code, 0, replaced)
         self.assertIn(f"job {old}: ended; nothing is left", replaced.err)
+        self.assertEqual(replaced.err.count("left out by .gitignore"), 1, replaced.err)
         wait_for(lambda: "| new" in self.user.run("logs", "job").out, "the new job runs")
         self.user.run("down", "job").expect(0)
 
@@ -802,6 +805,36 @@ class LocalJob(unittest.TestCase):
                               "place\n", up.err.read_text())
                 self.assert_nothing_left()
                 shutil.rmtree(self.user.folder / "project")
+
+    def test_who_looks_means_the_job_that_runs_not_one_that_packs(self):
+        for name, words in (("other", []), ("job", []), ("job", ["job"])):
+            with self.subTest(running=name, named=words):
+                running = self.start_job(name)
+                up = self.start_packing()
+                self.assertEqual(self.user.status(*words)["job"], running)
+                up.send_signal(signal.SIGINT)
+                self.assertEqual(up.wait(60), 130, up.err.read_text())
+                self.user.run("down", running).expect(0)
+                shutil.rmtree(self.user.folder / "project")
+
+    def test_ctrl_c_ends_an_up_whose_job_of_the_same_plan_is_silent(self):
+        running = self.start_job("job")
+        file = str(next(self.user.folder.glob("job-*.toml")))
+        agents = [pid for pid, command in self.user.left().items() if "tfdist-agent" in command]
+        for pid in agents:
+            processes.kill(pid, signal.SIGSTOP)
+        try:
+            up = self.user.start("up", "-d", file)
+            wait_for(lambda: processes.children(up.pid), "it asks the job's host")
+            begun = time.monotonic()
+            up.send_signal(signal.SIGINT)
+            self.assertEqual(up.wait(60), 130, up.err.read_text())
+            self.assertLess(time.monotonic() - begun, 5)
+            self.assertIn("tfdist: interrupted\ntfdist: nothing was started\n", up.err.read_text())
+        finally:
+            for pid in agents:
+                processes.kill(pid, signal.SIGCONT)
+        self.user.run("down", running).expect(0)
 
     def test_ctrl_c_ends_an_up_that_packs(self):
         self.start_job("job")
