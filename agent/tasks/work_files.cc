@@ -10,7 +10,6 @@
 #include <charconv>
 #include <cstdint>
 #include <ctime>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -113,7 +112,7 @@ void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem:
     (void)utimensat(AT_FDCWD, (work / entry).c_str(), both, AT_SYMLINK_NOFOLLOW);
   }
   // A folder before what is in it, in the list: its mode may shut this account out.
-  for (const auto& [path, mode] : modes | std::views::reverse) SetMode(path, mode);
+  for (auto at = modes.rbegin(); at != modes.rend(); ++at) SetMode(at->first, at->second);
 }
 
 std::optional<std::string> PathInWork(std::string_view link) {
