@@ -23,7 +23,8 @@ struct HostEntry {
   std::string ssh;              // as SSH knows it; the address when not said
   std::string ssh_user;         // "user@gpu7"; empty: not said
   std::optional<int> ssh_port;  // "gpu7:2200"
-  std::string transport;        // "auto", "ssh", "openssh"; empty: not said
+  std::string transport;        // "auto", "ssh", "openssh", "srun"; empty: not said
+  std::string slurm_job;        // whose node it is; empty: not known to be one
   bool own_ssh = false;  // one of the three was said: SSH tells apart what its address does not
   bool table = false;    // { address = ... }: more than a reference to a host named elsewhere
   bool local = false;

@@ -13,6 +13,7 @@
 #include "cli/cluster_file/read_env.h"
 #include "cli/cluster_file/read_hosts.h"
 #include "cli/cluster_file/set_values.h"
+#include "cli/cluster_file/slurm_hosts.h"
 
 namespace tfdist::cli {
 namespace {
@@ -31,6 +32,14 @@ HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems
   size_t slots = 0;
   for (const std::string& list : lists) {
     for (const std::string& item : SplitHostList(list)) {
+      if (item == kHostsOfSlurm) {
+        const auto nodes = ReadSlurmHosts(kHosts, problems);
+        hosts.complete = hosts.complete && nodes;
+        if (!nodes) continue;
+        for (const HostEntry& node : *nodes) slots += static_cast<size_t>(node.slots);
+        hosts.hosts.insert(hosts.hosts.end(), nodes->begin(), nodes->end());
+        continue;
+      }
       const auto parsed = ParseHosts(item, HostNumber::kSlots);
       if (const auto* bad = std::get_if<BadAddress>(&parsed)) {
         const bool is_number = bad->why.ends_with(kOfSlots);

@@ -42,7 +42,7 @@ constexpr int64_t kShortestHostLostMs = 5'000;
 constexpr int64_t kLongestHostLostMs = 3'600'000;
 constexpr int64_t kLongestOrphanTimeoutMs = 86'400'000;
 constexpr std::string_view kHostKeyRules[] = {"strict", "accept-new"};
-constexpr std::string_view kSshTransports[] = {"auto", "ssh", "openssh"};
+constexpr std::string_view kSshTransports[] = {"auto", "ssh", "openssh", "srun"};
 
 constexpr size_t kLongestPathPart = 48;  // part of paths, and of the job's id
 constexpr int kMostTasksOfRole = 16384;

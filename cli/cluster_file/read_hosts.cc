@@ -10,6 +10,7 @@
 #include "cli/cluster_file/host_words.h"
 #include "cli/cluster_file/known_keys.h"
 #include "cli/cluster_file/read_env.h"
+#include "cli/cluster_file/slurm_hosts.h"
 
 namespace tfdist::cli {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 constexpr int kHighestGpu = 1023;
 constexpr size_t kLongestUuid = 80;
 
-constexpr std::string_view kTransports[] = {"auto", "ssh", "openssh", "local"};
+constexpr std::string_view kTransports[] = {"auto", "ssh", "openssh", "srun", "local"};
 
 // "trainer@gpu[01-04]:2200" as checked addresses with what SSH needs.
 std::optional<std::vector<HostWords>> ReadAddresses(std::string_view text, const Where& where,
@@ -216,7 +217,15 @@ HostList ReadHosts(const Field& field, Problems& problems) {
     return ReadFileOfHosts(field, problems);
   }
   HostList list{field.where, {}, true, {}};
-  const auto elements = ReadArray(field, "a list of hosts, or { file = \"nodes.txt\" }", problems);
+  if (const auto* word = std::get_if<std::string>(&field.node->value);
+      word && *word == kHostsOfSlurm) {
+    auto hosts = ReadSlurmHosts(field.where, problems);
+    list.complete = hosts.has_value();
+    if (hosts) list.hosts = *std::move(hosts);
+    return list;
+  }
+  const auto elements =
+      ReadArray(field, "a list of hosts, { file = \"nodes.txt\" } or \"slurm\"", problems);
   list.complete = elements.has_value();
   if (!elements) return list;
   size_t slots = 0;

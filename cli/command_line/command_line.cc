@@ -84,13 +84,12 @@ const CLI::Validator kLocalPath(
 
 constexpr const char* kTransportHelp =
     "openssh: your own ssh program; auto (default), or ssh: tfdist itself, by libssh2, and your "
-    "own "
-    "for the hosts that need it";
+    "own for the hosts that need it; srun: steps of the Slurm allocation (default of -H slurm)";
 
 CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
   return sub.add_option("--transport", transport, kTransportHelp)
       ->type_name("KIND")
-      ->check(CLI::IsMember({"auto", "ssh", "openssh"}));
+      ->check(CLI::IsMember({"auto", "ssh", "openssh", "srun"}));
 }
 
 // After the option or positional that fills `hosts`, which would replace what this adds.

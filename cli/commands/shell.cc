@@ -17,6 +17,7 @@
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/show/host_fold.h"
+#include "cli/slurm/srun_transport.h"
 
 namespace tfdist::cli {
 namespace {
@@ -75,6 +76,17 @@ Words LocalWords(const Site& site, const SshOptions& ssh) {
   return {shell == nullptr || *shell == '\0' ? "/bin/sh" : shell};
 }
 
+// A step on a terminal. On the node its shell is the account's own.
+Words SrunWords(const Site& site, const SshOptions& ssh) {
+  Words words = {"--pty"};
+  if (site.task.empty()) {
+    words.insert(words.end(), {"/bin/sh", "-c", "cd; exec \"${SHELL:-/bin/sh}\" -l"});
+  } else {
+    words.insert(words.end(), {AgentOf(site, ssh), "in-task", site.task});
+  }
+  return InStep({site.host.slurm_job, site.host.ssh}, words);
+}
+
 [[noreturn]] void Become(Words words) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -96,7 +108,9 @@ int ShellCommand(const ShellArguments& arguments) {
   }
   const Sites sites = FindRunningSites(arguments.words);
   const Site site = OnlySite(sites);
-  Words words = site.host.local ? LocalWords(site, sites.ssh) : SshWords(site, sites.ssh);
+  Words words = site.host.local                ? LocalWords(site, sites.ssh)
+                : !site.host.slurm_job.empty() ? SrunWords(site, sites.ssh)
+                                               : SshWords(site, sites.ssh);
   EndConnections();
   Become(std::move(words));
 }

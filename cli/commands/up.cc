@@ -674,6 +674,8 @@ class Launch {
           "not\n",
           record_.id, size);
     }
+    // A signal to the srun of an agent's own step would end the step: SrunTransport.
+    if (!record_.hosts[0].slurm_job.empty()) coordinator = {};
     return Follow(record_, std::move(coordinator), *interrupts_, Started::kHere, arguments_);
   }
 

@@ -10,6 +10,7 @@
 #include "cli/channel/local_transport.h"
 #include "cli/job/state_folder.h"
 #include "cli/link/bootstrap.h"
+#include "cli/slurm/srun_transport.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 #include "cli/ssh/ssh_transport.h"
 
@@ -85,6 +86,9 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
                     "add it to `hosts`, or to -H, as it was named when the job started"),
         host.name);
   }
+  if (!host.slurm_job.empty()) {
+    return std::make_unique<SrunTransport>(host.name, SlurmNode{host.slurm_job, host.ssh});
+  }
   ssh::Target target = TargetOf(host, ssh);
   target.on_step = std::move(on_step);
   target.is_off = std::move(is_off);
@@ -93,6 +97,7 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
 }
 
 std::string HostNameOf(const HostPlan& host, const SshOptions& ssh) {
+  if (!host.slurm_job.empty()) return host.ssh;
   return ssh::HostNameOf(TargetOf(host, ssh));
 }
 
@@ -102,8 +107,14 @@ void SetConnectionNotes(std::function<void(const std::string& host, const std::s
 
 void EndConnections() { ssh::EndMasters(); }
 
-Tunnels::Tunnels(const HostPlan& host, const SshOptions& ssh)
-    : transport_(std::make_unique<ssh::SshTransport>(host.name, TargetOf(host, ssh))) {}
+Tunnels::Tunnels(const HostPlan& host, const SshOptions& ssh) {
+  if (!host.slurm_job.empty()) {
+    throw WithHost(Error(Phase::kConnect, "no way leads to a port of a node by srun",
+                         "call tfdist tensorboard with --fetch: it runs on this machine then"),
+                   host.name);
+  }
+  transport_ = std::make_unique<ssh::SshTransport>(host.name, TargetOf(host, ssh));
+}
 
 Tunnels::~Tunnels() = default;
 

@@ -62,6 +62,7 @@ json ToJson(const HostPlan& host) {
           {"ssh_user", host.ssh_user},
           {"ssh_port", host.ssh_port ? json(*host.ssh_port) : json()},
           {"transport", host.transport},
+          {"slurm_job", host.slurm_job},
           {"local", host.local},
           {"spare", host.spare},
           {"slots", host.slots},
@@ -77,6 +78,7 @@ HostPlan HostFromJson(const json& value) {
   if (!value.at("ssh_port").is_null()) host.ssh_port = value.at("ssh_port").get<int>();
   // Records of earlier versions lack them.
   host.transport = value.value("transport", host.transport);
+  host.slurm_job = value.value("slurm_job", host.slurm_job);
   host.slots = value.value("slots", host.slots);
   value.at("local").get_to(host.local);
   value.at("spare").get_to(host.spare);

@@ -181,7 +181,7 @@ TEST_F(Mistakes, InHostsAreExplained) {
   EXPECT_THAT(message("{ address = \"h1\", ssh = \"-x\" }"), HasSubstr("no host for ssh"));
   EXPECT_THAT(message("{ address = \"h[1-2]\", ssh = \"b[1-3]\" }"), HasSubstr("names 3 hosts"));
   EXPECT_THAT(message("{ address = \"h1\", transport = \"tcp\" }"),
-              HasSubstr("\"ssh\", \"openssh\" or \"local\""));
+              HasSubstr("\"openssh\", \"srun\" or \"local\""));
   EXPECT_THAT(message("{ address = \"h1\", ssh = \"b\", transport = \"local\" }"),
               HasSubstr("not reached over SSH"));
   EXPECT_THAT(message("{ address = \"h1\", slots = 0 }"), HasSubstr("from 1 to 256"));
@@ -263,7 +263,7 @@ TEST_F(Mistakes, InTaskSettingsAreExplained) {
   EXPECT_THAT(with_command("[ssh]\nidentity_file = \"absent\""), HasSubstr("there is no file"));
   EXPECT_THAT(with_command("[ssh]\nuser = \"-x\""), HasSubstr("no user name"));
   EXPECT_THAT(with_command("[ssh]\nremote_dir = \"tmp\""), HasSubstr("begins with '/' or '~/'"));
-  EXPECT_THAT(with_command("[ssh]\ntransport = \"local\""), HasSubstr("\"ssh\" or \"openssh\""));
+  EXPECT_THAT(with_command("[ssh]\ntransport = \"local\""), HasSubstr("\"openssh\" or \"srun\""));
   EXPECT_THAT(with_command("[control]\nport = 0"), HasSubstr("from 1 to 65535"));
   EXPECT_THAT(with_command("[tensorboard]\nlogdir = \"{shared}/x\""),
               HasSubstr("{shared} stands for nothing"));

@@ -17,6 +17,7 @@
 #include "cli/cluster_file/nearest.h"
 #include "cli/cluster_file/problems.h"
 #include "cli/cluster_file/read_cluster_file.h"
+#include "cli/cluster_file/slurm_hosts.h"
 #include "cli/cluster_file/standard_input.h"
 #include "cli/plan/added_words.h"
 #include "cli/plan/cluster_spec.h"
@@ -88,6 +89,7 @@ std::vector<HostPlan> PlanHosts(const Placement& placement) {
     host.ssh_user = entry.ssh_user;
     host.ssh_port = entry.ssh_port;
     host.transport = entry.transport;
+    host.slurm_job = entry.slurm_job;
     host.local = entry.local;
     host.spare = entry.spare;
     host.slots = slots[machines[hosts.size()]];
@@ -246,6 +248,24 @@ void SetSsh(const SshTable& table, SshOptions& ssh) {
   ssh.remote_dir = table.remote_dir.value_or("");
 }
 
+// Nodes of an allocation are reached by its own steps, unless the file says otherwise.
+void ReachBySlurm(const ClusterFile& file, const Placement& placement, Plan& plan,
+                  Problems& problems) {
+  for (size_t slot = 0; slot < plan.hosts.size(); ++slot) {
+    HostPlan& host = plan.hosts[slot];
+    const std::string given = host.transport.empty() ? plan.ssh.transport : host.transport;
+    const bool is_default = host.transport.empty() && !file.ssh.transport;
+    const bool by_srun = is_default ? !host.slurm_job.empty() : given == "srun" && !host.local;
+    if (by_srun && host.slurm_job.empty()) host.slurm_job = SlurmJob();
+    if (!by_srun) host.slurm_job.clear();
+    if (!by_srun || !host.slurm_job.empty()) continue;
+    problems.Add(placement.hosts[slot].where,
+                 "transport = \"srun\" needs an allocation of Slurm, and SLURM_JOB_ID is not set",
+                 "call tfdist in a shell of salloc, or in a script of sbatch");
+    return;
+  }
+}
+
 // `folder`: from where the paths of `file` count.
 Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problems) {
   const Placement placement = PlaceTasks(file, problems);
@@ -262,6 +282,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   plan.control_port = file.control_port ? file.control_port->value : 0;
   plan.python_packages = file.python_packages;
   SetSsh(file.ssh, plan.ssh);
+  ReachBySlurm(file, placement, plan, problems);
   SetPaths(file, folder, plan, problems);
   SetPolicies(file, plan, problems);
   PlanData(file, folder, placement, plan, problems);

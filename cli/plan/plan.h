@@ -26,7 +26,8 @@ struct HostPlan {
   std::string host_name;
   std::string ssh_user;         // of this host alone; empty: as SshOptions say
   std::optional<int> ssh_port;  // the same
-  std::string transport;        // the same: "auto", "ssh", "openssh"
+  std::string transport;        // the same: "auto", "ssh", "openssh", "srun"
+  std::string slurm_job;        // srun: the allocation whose node `ssh` is; else empty
   bool local = false;           // transport = "local": no SSH
   bool spare = false;
   int slots = 1;  // of its machine, this one too
