@@ -10,7 +10,6 @@
 //   <base>/data/<sha256>/          data that was sent, unpacked, by its content
 //   <base>/jobs/<job>/h<slot>/     what one slot of one job has; agent and slot.json are in it, and
 //                                  more, see agent/slot/slot_folder.h
-//   <base>/jobs/<job>/work/        where the tasks of the first slot here start: one path on all hosts
 #pragma once
 
 #include <cstddef>
@@ -36,8 +35,6 @@ inline constexpr std::string_view kSlotPrefix = "h";
 // In a slot's folder. One of them makes it a slot's.
 inline constexpr std::string_view kAgent = "agent";
 inline constexpr std::string_view kSlotInfo = "slot.json";
-// In a job's folder, and in a slot's.
-inline constexpr std::string_view kWork = "work";
 
 inline std::string SlotName(int slot) { return std::string(kSlotPrefix) + std::to_string(slot); }
 

@@ -145,11 +145,6 @@ class DiskUse {
   std::set<std::pair<dev_t, ino_t>> seen_;
 };
 
-uint64_t KibOfSlot(const SlotFolder& folder, DiskUse use) {
-  const uint64_t kib = use.KibOf(folder.path());
-  return IsBelow(folder.work(), folder.path()) ? kib : kib + use.KibOf(folder.work());
-}
-
 protocol::ListedSlot Listed(const fs::path& path, size_t base, const Programs& programs) {
   protocol::ListedSlot listed;
   listed.base = base;
@@ -351,7 +346,7 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimit
     for (const fs::path& slot : SlotsIn(base)) {
       protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
       if (!request.closely) continue;
-      listed.size_kib = KibOfSlot(SlotFolder(slot), of_agents);
+      listed.size_kib = DiskUse(of_agents).KibOf(slot);
       const TimePoint deadline = std::min(SystemClock().Now() + limits.one_slot, all_by);
       listed.has_task_files = HasResults(SlotFolder(slot), deadline);
       listed.out_of_time = listed.has_task_files && SystemClock().Now() >= deadline;

@@ -29,7 +29,7 @@ void RemoveSecretsOfRuns(const SlotFolder& folder) {
 }  // namespace
 
 void RemoveUnchangedCopy(const SlotFolder& folder) {
-  if (!FindTaskFile(folder, SystemClock().Now() + kResultsLimit)) (void)RemoveWorkFolder(folder);
+  if (!FindTaskFile(folder, SystemClock().Now() + kResultsLimit)) RemoveWorkFolder(folder);
 }
 
 void LeaveFolder(const SlotFolder& folder) {

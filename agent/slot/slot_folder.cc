@@ -25,9 +25,6 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxInfoBytes = 64 * 1024;
 constexpr size_t kMaxTaskBytes = 100;
 
-// From a slot's folder to the job's `work`, which is that slot's then.
-fs::path LinkToWork() { return fs::path("..") / layout::kWork; }
-
 // A task may have left folders that it made read-only.
 void MakeRemovable(const fs::path& folder) {
   std::error_code ignored;
@@ -62,27 +59,17 @@ void RemoveEmptyKept(const fs::path& job) {
   rmdir(kept.parent_path().c_str());
 }
 
-// What a start has left that was killed before the folder was a slot's.
-bool HoldsWorkOnly(const fs::path& job) {
-  std::error_code error;
-  fs::directory_iterator entry(job, error);
-  if (error || entry == fs::directory_iterator() || entry->path().filename() != layout::kWork)
-    return false;
-  entry.increment(error);
-  return !error && entry == fs::directory_iterator();
-}
-
 // What is left, or may be, and why.
 std::optional<std::string> RemoveContent(const SlotFolder& folder) {
-  std::optional<std::string> left = RemoveWorkFolder(folder);
   std::error_code error;
   std::vector<fs::path> paths;
   for (fs::directory_iterator entry(folder.path(), error);
        !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name != layout::kSlotInfo && name != layout::kAgent && name != layout::kWork)
+    if (entry->path() != folder.info() && entry->path() != folder.executable()) {
       paths.push_back(entry->path());
+    }
   }
+  std::optional<std::string> left;
   if (error && !IsGone(error)) left = error.message();
   for (const fs::path& path : paths) {
     fs::remove_all(path, error);
@@ -147,34 +134,10 @@ std::optional<std::string> RemoveTree(const fs::path& folder) {
   return error.message();
 }
 
-fs::path SlotFolder::work() const {
-  std::error_code error;
-  const fs::path link = fs::read_symlink(path_ / layout::kWork, error);
-  return (!error && link == LinkToWork() ? path_.parent_path() : path_) / layout::kWork;
-}
-
-void MakeWorkFolder(const SlotFolder& folder) {
-  const fs::path shared = folder.path().parent_path() / layout::kWork;
-  const fs::path own = folder.path() / layout::kWork;
-  // In this order: a link says whose the folder is, and must never be there before that is so.
-  if (folder.work() == own && mkdir(shared.c_str(), 0700) == 0) {
-    if (symlink(LinkToWork().c_str(), own.c_str()) == 0) return;
-    rmdir(shared.c_str());
-  }
-  MakePrivateFolder(folder.work());
-}
-
-std::optional<std::string> RemoveWorkFolder(const SlotFolder& folder) {
-  if (auto left = RemoveTree(folder.work()))
-    return fmt::format("{}: {}", folder.work().string(), *left);
-  unlink((folder.path() / layout::kWork).c_str());  // the link: another slot may have the job's now
-  return std::nullopt;
-}
+void RemoveWorkFolder(const SlotFolder& folder) { (void)RemoveTree(folder.work()); }
 
 std::optional<std::string> RemoveSlotFolder(const SlotFolder& folder) {
-  for (const fs::path& path : {folder.path(), folder.work()}) {
-    if (auto why = WhyMounted(path)) return why;
-  }
+  if (auto why = WhyMounted(folder.path())) return why;
   MakeRemovable(folder.path());
   if (auto left = RemoveContent(folder)) return left;
   for (const fs::path& mark : {folder.executable(), folder.info()}) unlink(mark.c_str());
@@ -185,7 +148,6 @@ std::optional<std::string> RemoveSlotFolder(const SlotFolder& folder) {
     return left;
   }
   const fs::path job = folder.path().parent_path();
-  if (HoldsWorkOnly(job)) rmdir((job / layout::kWork).c_str());
   if (rmdir(job.c_str()) == 0) RemoveEmptyKept(job);  // unless another slot of the job is here
   return std::nullopt;
 }

@@ -46,9 +46,7 @@ class SlotFolder {
   [[nodiscard]] std::filesystem::path key() const { return path_ / "key"; }
   [[nodiscard]] std::filesystem::path secret() const { return path_ / "secret"; }
   [[nodiscard]] std::filesystem::path description() const { return path_ / "description"; }
-  // Where its tasks start: `<base>/jobs/<job>/work` of the first slot that a machine has, so that programs find one path on all
-  // hosts, and `work` in its folder leads there. Any other slot has `work` in its own folder.
-  [[nodiscard]] std::filesystem::path work() const;
+  [[nodiscard]] std::filesystem::path work() const { return path_ / "work"; }
   [[nodiscard]] std::filesystem::path runtime() const { return path_ / "runtime"; }
   [[nodiscard]] std::filesystem::path tasks() const { return path_ / "tasks"; }
   [[nodiscard]] std::filesystem::path TaskFolder(std::string_view task) const;
@@ -87,11 +85,8 @@ std::filesystem::path UsersOfKept(const std::filesystem::path& kept);
 // (mounts.h).
 std::optional<std::string> RemoveTree(const std::filesystem::path& folder);
 
-// Makes the folder in which tasks start, empty; it does not exist. Throws Error(kFiles).
-void MakeWorkFolder(const SlotFolder& folder);
-
-// Removes that folder with all that is in it, as RemoveTree; says which, too.
-std::optional<std::string> RemoveWorkFolder(const SlotFolder& folder);
+// Removes the folder in which tasks start, with all that is in it.
+void RemoveWorkFolder(const SlotFolder& folder);
 
 // As RemoveTree, and the job's folder with its last slot; what cannot be removed stays: says what, and why. nullopt: all is gone. What
 // IsSlotFolder goes by is removed last: a folder of which something is left is one still.

@@ -55,45 +55,6 @@ TEST(SlotFolder, ALinkIsRemovedWithoutALookAtWhatItLeadsTo) {
   EXPECT_FALSE(std::filesystem::exists(temporary.path() / "link"));
 }
 
-TEST(SlotFolder, TheFirstSlotOfAMachineHasTheJobsWorkFolder) {
-  const TemporaryFolder temporary;
-  const std::filesystem::path job = temporary.path() / "jobs/t-20260801T120000Z-a1b2c3";
-  const SlotFolder first(job / "h3");
-  const SlotFolder second(job / "h4");
-  for (const SlotFolder& folder : {first, second}) {
-    std::filesystem::create_directories(folder.path());
-    EXPECT_EQ(folder.work(), folder.path() / "work");
-    ReplaceFile(folder.info(), "{}", 0600);
-    MakeWorkFolder(folder);
-    ReplaceFile(folder.work() / "result", folder.path().filename().string(), 0600);
-  }
-  EXPECT_EQ(first.work(), job / "work");
-  EXPECT_EQ(second.work(), job / "h4/work");
-  EXPECT_EQ(ReadFileIfExists(job / "h3/work/result", 100), "h3");
-  EXPECT_EQ(ReadFileIfExists(job / "h4/work/result", 100), "h4");
-  EXPECT_EQ(RemoveWorkFolder(first), std::nullopt);
-  MakeWorkFolder(first);  // as where the start is tried again
-  EXPECT_EQ(first.work(), job / "work");
-  EXPECT_EQ(RemoveSlotFolder(second), std::nullopt);
-  EXPECT_TRUE(std::filesystem::exists(first.work()));
-  EXPECT_EQ(RemoveSlotFolder(first), std::nullopt);
-  EXPECT_FALSE(std::filesystem::exists(job));
-}
-
-TEST(SlotFolder, AWorkFolderOfNoSlotGoesWithTheLastOneAndNeverBefore) {
-  const TemporaryFolder temporary;
-  const std::filesystem::path job = temporary.path() / "jobs/t-20260801T120000Z-a1b2c3";
-  const SlotFolder first(job / "h0");
-  const SlotFolder second(job / "h1");
-  for (const SlotFolder& folder : {first, second})
-    std::filesystem::create_directories(folder.path());
-  std::filesystem::create_directory(job / "work");
-  EXPECT_EQ(RemoveSlotFolder(first), std::nullopt);
-  EXPECT_TRUE(std::filesystem::exists(job / "work"));
-  EXPECT_EQ(RemoveSlotFolder(second), std::nullopt);
-  EXPECT_FALSE(std::filesystem::exists(job));
-}
-
 // Or the folder would be kept as one that holds results.
 TEST(SlotFolder, WhatTfdistWritesIntoItIsNoTasksFile) {
   const TemporaryFolder temporary;

@@ -168,7 +168,7 @@ std::optional<fs::path> FindBesides(const SlotFolder& folder) {
 bool IsOwnName(std::string_view name) {
   constexpr std::array<std::string_view, 21> kNames = {
       layout::kAgent, layout::kSlotInfo,  "agent.log",    "sock",
-      "key",          "secret",           layout::kWork,  protocol::kWorkTimes,
+      "key",          "secret",           "work",         protocol::kWorkTimes,
       "unpacked",     "runtime",          "runtime-cuda", "tasks",
       "left",         "peers.json",       "events.jsonl", "events.reserve",
       "description",  "coordinator.json", "committed",    "orphaned",

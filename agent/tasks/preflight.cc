@@ -60,8 +60,10 @@ void PlaceFiles(const HostDescription& description, const FileStore& store,
 void UnpackWorkdir(const HostDescription& description, const FileStore& store,
                    const SlotFolder& folder) {
   // What an earlier try has left must not be mixed with this one.
-  if (const auto left = RemoveWorkFolder(folder)) throw Error(Phase::kFiles, *left);
-  MakeWorkFolder(folder);
+  if (const auto left = RemoveTree(folder.work())) {
+    throw Error(Phase::kFiles, fmt::format("{}: {}", folder.work().string(), *left));
+  }
+  MakePrivateFolder(folder.work());
   for (const FileDescription& archive : description.workdir) {
     UnpackArchive(store.PathOf(archive.sha256), folder.work(), kUnpackLimit);
   }

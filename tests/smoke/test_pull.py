@@ -66,19 +66,6 @@ class Pull(unittest.TestCase):
         [folder] = self.hosts[number].home.glob(f".cache/tfdist/jobs/*/h{number}/work")
         return folder
 
-    def test_tasks_start_at_one_path_on_all_hosts(self):
-        """As mpirun expects it, and whoever keeps absolute paths in a file. Two slots of one machine have one each."""
-        up = self.run_job("pwd; python3 -c 'import os; print(os.getcwd())'; echo {workdir}")
-        folders = [line.split(" | ")[1] for line in up.out.splitlines() if " | " in line]
-        self.assertEqual(folders, [f"/home/trainer/.cache/tfdist/jobs/{self.user.job_id()}/work"] * 6)
-        self.user.run("down", "--purge", "-y", "job").expect(0)
-        for host in self.hosts:
-            self.assertEqual(list(host.home.glob(".cache/tfdist/jobs/*")), [])
-        slots = self.user.run("up", "--no-workdir", "-H", "localhost:2", "--", "sh", "-c", "pwd >made; pwd").expect(0)
-        self.assertEqual(len({line.split(" | ")[1] for line in slots.out.splitlines() if " | " in line}), 2, slots)
-        self.user.run("down", "--purge", "-y", self.user.job_id()).expect(0)
-        self.assertEqual(list((self.user.folder / ".cache/tfdist/jobs").glob("*")), [])
-
     def test_patterns_choose_files_and_a_dry_run_brings_none(self):
         self.run_job('mkdir -p ckpt; echo 1 >ckpt/a.bin; echo 1 >ckpt/b.bin; echo 1 >ckpt/c.txt; echo 1 >d.bin')
         job = self.user.job_id()
