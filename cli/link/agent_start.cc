@@ -30,6 +30,7 @@ class Bringer {
   StartedAgent Run() {
     if (auto there = TryWhatIsThere()) return std::move(*there);
     StartedAgent started = Start(Upload::kAlways);
+    if (!started.link) return started;  // a house that has gone meanwhile
     ReadHello(started);
     if (IsWhole(started)) return started;
     throw Error(Phase::kStart, "the agent there is damaged: its content does not match its name",

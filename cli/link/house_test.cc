@@ -44,7 +44,10 @@ class HouseTest : public testing::Test {
   // What `ask` gets for a House whose agent answers so.
   template <typename Ask>
   auto With(const Json& answer, const std::string& remote_dir, Ask ask) {
-    const std::string program = AnsweringAgent(answer);
+    return WithProgram(AnsweringAgent(answer), remote_dir, ask);
+  }
+  template <typename Ask>
+  auto WithProgram(const std::string& program, const std::string& remote_dir, Ask ask) {
     const std::string gzip = Gzip(program);
     const std::string sha256 = Sha256Hex(program);
     const EmbeddedAgent agent{.gzip = std::as_bytes(std::span(gzip)),
@@ -103,6 +106,16 @@ TEST_F(HouseTest, BringsNoAgentWhereTfdistHasNoFolder) {
   EXPECT_FALSE(fs::exists(home_ / ".cache/tfdist/bin"));
   (void)With(nothing, "", clean);
   EXPECT_NE(Started(), "");
+}
+
+// As where another `clean` removes it before the agent runs.
+TEST_F(HouseTest, AFolderThatGoesMeanwhileIsNone) {
+  fs::create_directories(home_ / ".cache/tfdist/jobs");
+  WithProgram("#!/bin/sh\nrm -rf ~/.cache/tfdist\nexit 1\n", "", [](const House& house) {
+    EXPECT_TRUE(Survey(house).slots.empty());
+    return 0;
+  });
+  EXPECT_FALSE(fs::exists(home_ / ".cache/tfdist"));
 }
 
 // A folder that is known is itself one of tfdist's; one that a user names holds it.
