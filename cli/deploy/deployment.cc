@@ -709,11 +709,20 @@ std::vector<protocol::WantedImage> Deployment::ImagesFor(int slot) const {
   return wanted;
 }
 
-// All slots of a machine read the same, whatever names it has: the first one brings it.
+// All slots of an account on a machine read the same, whatever names it has: the first one brings it.
+std::vector<int> Deployment::SlotsWithOneFolder(int slot) const {
+  const auto base = [this](int of) -> const std::string& {
+    return hosts_[static_cast<size_t>(of)]->attached.hello.base;
+  };
+  std::vector<int> slots = SlotsBeside(slot).slots;
+  std::erase_if(slots, [&](int other) { return base(other) != base(slot); });
+  return slots;
+}
+
 void Deployment::AskWhatIsLacking(int slot) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   if (AllParts().empty()) return;
-  const std::vector<int>& beside = SlotsBeside(slot).slots;
+  const std::vector<int> beside = SlotsWithOneFolder(slot);
   if (beside.front() != slot) return;
   std::set<std::string> keys;
   for (const int other : beside) {
@@ -783,7 +792,7 @@ void Deployment::OfferData(int slot) {
 bool Deployment::UnpackData(int slot) {
   if (AllParts().empty()) return true;
   Host& host = *hosts_[static_cast<size_t>(slot)];
-  const Host& first = *hosts_[static_cast<size_t>(SlotsBeside(slot).slots.front())];
+  const Host& first = *hosts_[static_cast<size_t>(SlotsWithOneFolder(slot).front())];
   if (&first != &host) return AwaitData(first, host);
   if (!host.lacks.empty()) HaveUnpacked(host);
   host.has_data = true;

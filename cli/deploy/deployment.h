@@ -199,8 +199,9 @@ class Deployment {
   void MarkShared(Host& host);
   void FindMark(Host& host);
   void UnmarkShared(Host& host);
-  // What a machine must have for all of its slots together: data, ports, and room.
+  // What a machine must have for all of its slots together: ports, and room; and data, those that have one folder there.
   [[nodiscard]] const SlotsOfMachine& SlotsBeside(int slot) const;
+  [[nodiscard]] std::vector<int> SlotsWithOneFolder(int slot) const;
   void CheckPorts(int slot) const;
   void CheckRoom(int slot);
   void OpenToPeers(Host& host);

@@ -279,11 +279,11 @@ class Sent(OnHosts):
             (folder,) = self.kept(host)
             self.assertEqual((folder / "content/large").read_bytes(), (self.user.folder / "data/large").read_bytes())
 
-    def up_on_two_names(self, second, mib):
-        """Of one machine; `second` as the cluster file has it."""
+    def up_on_two_names(self, second, mib, account="trainer"):
+        """Of one machine; `second` as the cluster file has it; "twin" logs in as `account`. The result of `up`."""
         host = self.hosts[0]
         self.write_data({"part": os.urandom(mib << 20)})
-        config = self.user.write("config", f"Host twin\n  HostName {host.address}\n" + self.hosts.ssh_config.read_text())
+        config = self.user.write("config", f"Host twin\n  HostName {host.address}\n  User {account}\n" + self.hosts.ssh_config.read_text())
         first = clusters.free_ports(2)
         text = f"""
 name = "job"
@@ -305,7 +305,15 @@ set = "./data"
         up = self.user.run("up", "--timeline", self.user.write("job.toml", text)).expect(0)
         self.assertEqual(up.out.count(f"| {mib << 20}\n"), 2, up)
         self.assertIn("are one machine\n", up.err)
-        self.assertRegex(up.err, r"files: \d+(\.\d)? MB to 1 host, ")
+        return up
+
+    def test_two_accounts_of_a_machine_have_it_each(self):
+        self.hosts = Hosts(1, sshd_lines=("AllowUsers other",))
+        self.hosts.start()
+        self.addCleanup(self.hosts.stop)
+        known = self.hosts[0].folder / "etc/hosts"
+        known.write_text(known.read_text() + f"{self.hosts[0].address} h1 twin\n")
+        self.assertRegex(self.up_on_two_names('"twin"', 1, account="other").err, r"files: 2\.1 MB to 2 hosts, ")
 
     def test_two_names_of_a_machine_get_it_once(self):
         """One is an alias of ssh's, the other one is none."""
@@ -315,7 +323,7 @@ set = "./data"
         for second in ('"twin"', '{ address = "other", ssh = "h1" }'):
             for mib in (3, 12):
                 with self.subTest(second=second, mib=mib):
-                    self.up_on_two_names(second, mib)
+                    self.assertRegex(self.up_on_two_names(second, mib).err, r"files: \d+(\.\d)? MB to 1 host, ")
 
     def test_a_file_that_changes_while_it_is_read_is_an_error(self):
         """A task's other job writes to it all the time: whatever moment that hits, no host takes it for what it was."""
