@@ -24,7 +24,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
-#include "cli/ssh/libssh2/resolve.h"
+#include "cli/ssh/config/resolve.h"
 
 namespace tfdist::ssh {
 namespace {

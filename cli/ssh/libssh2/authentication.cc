@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "cli/channel/tail.h"
+#include "cli/ssh/config/library_failure.h"
 #include "cli/ssh/config/path_words.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/keys/ssh_agent.h"
 #include "cli/ssh/keys/wire.h"
-#include "cli/ssh/libssh2/library_failure.h"
 
 namespace tfdist::ssh {
 namespace {

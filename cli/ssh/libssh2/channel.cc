@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/channel/tail.h"
-#include "cli/ssh/libssh2/library_failure.h"
+#include "cli/ssh/config/library_failure.h"
 
 namespace tfdist::ssh {
 namespace {

@@ -19,7 +19,7 @@
 #include "base/failures.h"
 #include "cli/ssh/config/path_words.h"
 #include "cli/ssh/config/phase_deadline.h"
-#include "cli/ssh/libssh2/resolve.h"
+#include "cli/ssh/config/resolve.h"
 
 namespace tfdist::ssh {
 namespace {

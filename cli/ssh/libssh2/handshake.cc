@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cli/ssh/config/library_failure.h"
 #include "cli/ssh/config/phase_deadline.h"
-#include "cli/ssh/libssh2/library_failure.h"
 
 namespace tfdist::ssh {
 namespace {

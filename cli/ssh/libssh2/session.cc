@@ -7,17 +7,17 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/ssh/config/library_failure.h"
 #include "cli/ssh/config/logins.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/config/refused_port.h"
+#include "cli/ssh/config/resolve.h"
 #include "cli/ssh/keys/known_hosts.h"
 #include "cli/ssh/libssh2/authentication.h"
 #include "cli/ssh/libssh2/channel.h"
 #include "cli/ssh/libssh2/connection.h"
 #include "cli/ssh/libssh2/dial.h"
 #include "cli/ssh/libssh2/handshake.h"
-#include "cli/ssh/libssh2/library_failure.h"
-#include "cli/ssh/libssh2/resolve.h"
 #include "cli/ssh/openssh/master_end.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 

@@ -1,4 +1,4 @@
-#include "cli/ssh/libssh2/resolve.h"
+#include "cli/ssh/config/resolve.h"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -13,7 +13,7 @@
 #include "base/failures.h"
 #include "base/getent.h"
 #include "base/text.h"
-#include "cli/ssh/libssh2/library_failure.h"
+#include "cli/ssh/config/library_failure.h"
 
 namespace tfdist::ssh {
 namespace {

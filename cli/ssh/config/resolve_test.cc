@@ -1,4 +1,4 @@
-#include "cli/ssh/libssh2/resolve.h"
+#include "cli/ssh/config/resolve.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "base/failures.h"
 #include "base/testing/soon.h"
-#include "cli/ssh/libssh2/library_failure.h"
+#include "cli/ssh/config/library_failure.h"
 
 namespace tfdist::ssh {
 namespace {
