@@ -61,7 +61,7 @@ std::string_view TakeSlotsBehindPort(std::string_view& rest) {
   return slots;
 }
 
-// The user of a URI, as ssh decodes it (urldecode() in its misc.c). Empty where a "%" has no two digits behind it.
+// Decodes the user in a URI as ssh does (urldecode() in its misc.c). Returns nothing where two digits do not follow a "%".
 std::string Decoded(std::string_view text) {
   std::string decoded;
   for (; !text.empty(); text.remove_prefix(1)) {

@@ -18,7 +18,7 @@ struct SlurmNode {
 // that describe another step have no effect on it; those of the user go along, as with any srun.
 std::vector<std::string> InStep(const SlurmNode& node, const std::vector<std::string>& words);
 
-// Each channel is a step of its own. Slurm kills what a step has started when the step ends, so the step lasts as long as anything that
+// Each channel starts a step for itself. Slurm kills what a step has started when the step ends, so the step lasts as long as anything that
 // was started through the channel: an agent's does until that has left. Once the channel is closed, such a step has no srun on this
 // machine any more, whose end would be the step's; until then a signal to that srun ends it.
 class SrunTransport : public Transport {

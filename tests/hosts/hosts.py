@@ -63,7 +63,7 @@ class Options:
     host_key_types: tuple = ("ed25519",)
     key_types: tuple = ("ed25519",)  # of the keys that `trainer` may log in with; one of rsa takes a second to make
     sshd_lines: tuple = ()       # further lines of sshd_config
-    root: bool = False           # `trainer` is root by another name, with a home of its own
+    root: bool = False           # `trainer` has root's uid, and another home than root
     shared_home: bool = False    # one home folder and one uid for all hosts, as on a cluster with NFS
     seen: dict = dataclasses.field(default_factory=dict)  # name -> folder of this machine, read-only at /run/NAME
     uptime: int = 0              # seconds that its monotonic clocks are ahead of this machine's (time_namespaces(7))

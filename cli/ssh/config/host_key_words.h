@@ -1,4 +1,4 @@
-// What is said of a key that is not known, once ssh has refused it.
+// The words of an error about a host key that is not known, once ssh has refused it.
 #pragma once
 
 #include <string_view>
