@@ -992,6 +992,16 @@ int PrintCandidates(const CLI::App& app, const Words& words) {
   return kExitSuccess;
 }
 
+// CLI11 reads `-host gpu1` as -h with more letters: help, and a success that a script believes.
+void CheckHelp(const Words& arguments) {
+  constexpr std::string_view kHelp = "-h";
+  for (const std::string& word : arguments) {
+    if (!word.starts_with(kHelp) || word == kHelp) continue;
+    throw UsageError(Phase::kUsage, fmt::format("unknown: {}; did you mean '-H'?", word),
+                     "-H gpu1,gpu2 names hosts; -h prints help");
+  }
+}
+
 int Run(int argc, char** argv) {
   Command command;
   const Words words = TakeCommand(argc, argv);
@@ -1016,6 +1026,7 @@ int Run(int argc, char** argv) {
   Words arguments = WithHelpAsOption(argc, argv);
   if (arguments.empty()) arguments = {"--help"};
   if (!arguments.empty() && arguments[0][0] != '-') CheckCommand(app, arguments[0]);
+  CheckHelp(arguments);
   try {
     std::ranges::reverse(arguments);  // as CLI11 takes them
     app.parse(std::move(arguments));

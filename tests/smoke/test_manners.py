@@ -152,6 +152,8 @@ command = ["ls", "{{data:{name}}}"]
                              (("logs", "--lines", "3"), "--lines; did you mean '--tail'?"), (("status", "-f"), "-f; did you mean '--watch'?"),
                              (("down", "--all"), "--all; name the jobs: tfdist list shows them"), (("exec", "-it", "worker:0"), "-it; tfdist shell opens a shell there")):
             self.assertIn(f"tfdist: unknown: {meant}", self.user.run(*words).expect(2).err)
+        for words in (("up", "-host", "gpu1", "--", "true"), ("up", "-hgpu1,gpu2", "--", "true"), ("list", "-hosts", "gpu1")):
+            self.assertIn(f"tfdist: unknown: {words[1]}; did you mean '-H'?\n", self.user.run(*words).expect(2).err)
         self.assertIn("worker:1", self.user.run("render", "-H", "gpu1, gpu2", "--no-workdir", "--", "true").expect(0).out)
 
     def test_what_is_wrong_on_the_command_line_is_named(self):
