@@ -1026,11 +1026,11 @@ int Run(int argc, char** argv) {
   Words arguments = WithHelpAsOption(argc, argv);
   if (arguments.empty()) arguments = {"--help"};
   if (!arguments.empty() && arguments[0][0] != '-') CheckCommand(app, arguments[0]);
-  CheckHelp(arguments);
+  std::ranges::reverse(arguments);  // as CLI11 takes them
   try {
-    std::ranges::reverse(arguments);  // as CLI11 takes them
-    app.parse(std::move(arguments));
+    app.parse(Words(arguments));
   } catch (const CLI::Success& asked) {
+    CheckHelp(arguments);
     PrintHelp(app, asked);
     return kExitSuccess;
   } catch (const CLI::ParseError& error) {
