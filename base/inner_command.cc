@@ -254,6 +254,8 @@ std::optional<InnerCommand> WithinShell(const Words& words) {
 
 }  // namespace
 
+bool IsShellWord(std::string_view word) { return Has(kShellWords, word); }
+
 bool IsAssignment(std::string_view word) {
   const std::string_view name = word.substr(0, word.find('='));
   return name.size() < word.size() && !name.empty() &&

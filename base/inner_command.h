@@ -33,6 +33,9 @@ struct PythonModule {
 };
 std::optional<PythonModule> PythonModuleOf(const std::vector<std::string>& words);
 
+// A word that a shell runs itself, as cd, source, ulimit or `for`; a few are programs, too.
+bool IsShellWord(std::string_view word);
+
 // "LR=0.1", as in a shell.
 bool IsAssignment(std::string_view word);
 

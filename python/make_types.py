@@ -12,7 +12,7 @@ TYPES = HERE / "tfdist/types.py"
 
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 # What one element of a command's output is; else the command's own name, `Status`.
-NAMES = {"exec": "ExecResult", "list": "ListedJob", "logs": "LogLine", "events": "Event"}
+NAMES = {"exec": "ExecResult", "list": "Listed", "logs": "LogLine", "events": "Event"}
 HEAD = '''"""What `tfdist COMMAND --json` prints, as types. Made from docs/json.schema.json by make_types.py.
 
 docs/json.md says what each key means. Keys may be added later.

@@ -4,9 +4,10 @@
 
 namespace tfdist::protocol {
 
-TFDIST_JSON_FIELDS(ListSlots, bases, closely, kept_of)
+TFDIST_JSON_FIELDS(ListSlots, bases, closely, kept_of, tasks_of)
+TFDIST_JSON_FIELDS(SlotTask, task, argv)
 TFDIST_JSON_FIELDS(ListedSlot, base, job, slot, running, leased, size_kib, has_task_files,
-                   out_of_time)
+                   out_of_time, tasks, common)
 TFDIST_JSON_FIELDS(KeptOfName, base, name, files)
 TFDIST_JSON_FIELDS(SlotList, slots, caches_kib, task_file_in_caches, kept, kept_names)
 TFDIST_JSON_FIELDS(RemoveSlots, bases, jobs, slot, caches_stay, kept, kept_names)

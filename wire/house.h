@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "job/bytes.h"
+#include "job/task.h"
 #include "wire/kept_files.h"
 
 namespace tfdist::protocol {
@@ -26,6 +27,13 @@ struct ListSlots {
   std::vector<Bytes> bases;
   bool closely = false;  // with sizes, and what tasks have written
   std::string kept_of;   // a job's name: with what lies in its {keep}; empty: without
+  std::string tasks_of;  // a job's id: with what its tasks run; empty: without
+};
+
+// A task that a slot runs, or may run in the place of another one.
+struct SlotTask {
+  std::string task;
+  std::vector<Text> argv;
 };
 
 struct ListedSlot {
@@ -35,8 +43,10 @@ struct ListedSlot {
   bool running = false;  // a keeper, agent or holder of it runs on this host
   bool leased = false;   // nothing of it runs here; another host that shares the folder may run it
   uint64_t size_kib = 0;
-  bool has_task_files = true;  // a task has written something into it, or this is not known
-  bool out_of_time = false;    // it is not known, as looking through it took too long
+  bool has_task_files = true;        // a task has written something into it, or this is not known
+  bool out_of_time = false;          // it is not known, as looking through it took too long
+  std::vector<SlotTask> tasks = {};  // of a slot of `tasks_of`
+  CommonTexts common = {};           // that their texts name
 };
 
 // {keep} of the jobs of one name.
@@ -75,6 +85,7 @@ struct Removal {
   void to_json(Json& json, const T& value); \
   void from_json(const Json& json, T& value)
 TFDIST_BODY(ListSlots);
+TFDIST_BODY(SlotTask);
 TFDIST_BODY(ListedSlot);
 TFDIST_BODY(KeptOfName);
 TFDIST_BODY(SlotList);

@@ -20,6 +20,7 @@
 #include "agent/data/data_folder.h"
 #include "agent/files/file_store.h"
 #include "agent/setup/set_up_folder.h"
+#include "agent/slot/description.h"
 #include "agent/slot/kept_folder.h"
 #include "agent/slot/slot_census.h"
 #include "agent/slot/slot_folder.h"
@@ -315,6 +316,14 @@ std::string FindInSetUps(const fs::path& base) {
   return "";
 }
 
+// What its tasks run.
+void DescribeTasks(const fs::path& slot, protocol::ListedSlot& listed) {
+  protocol::HostDescription description = ReadDescription(SlotFolder(slot));
+  for (protocol::TaskDescription& task : description.tasks)
+    listed.tasks.push_back({std::move(task.task), std::move(task.argv)});
+  listed.common = std::move(description.common);
+}
+
 protocol::KeptFiles LookInto(const fs::path& kept) {
   return LookAtKept(kept, SystemClock().Now() + kLookLimit);
 }
@@ -345,6 +354,7 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimit
     }
     for (const fs::path& slot : SlotsIn(base)) {
       protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
+      if (listed.job == request.tasks_of) DescribeTasks(slot, listed);
       if (!request.closely) continue;
       listed.size_kib = DiskUse(of_agents).KibOf(slot);
       const TimePoint deadline = std::min(SystemClock().Now() + limits.one_slot, all_by);

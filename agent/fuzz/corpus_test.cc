@@ -123,7 +123,8 @@ TEST(FuzzCorpus, HasMessages) {
               ResolvedNames{{{"h1", {"10.0.0.1"}, ""}, {"h2", {}, "unknown"}}, {"::1"}})},
        {"shared", Bytes(type::kFindMark, SharedFolder{true, ""})},
        {"room", Bytes(kRoomRequest, Room{40, 78})},
-       {"list_slots", Bytes(type::kListSlots, ListSlots{{{"/home/u/.cache/tfdist"}}, true, ""})},
+       {"list_slots",
+        Bytes(type::kListSlots, ListSlots{{{"/home/u/.cache/tfdist"}}, true, "", ""})},
        {"slot_list",
         Bytes(
             type::kListSlots,

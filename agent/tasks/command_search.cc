@@ -84,9 +84,9 @@ std::string RemedyForMissing(const RunSpec& spec) {
   if (IsAssignment(name)) {
     return fmt::format("no shell reads the command: --env {}, or `env` in a file", name);
   }
-  if (name == "cd" || name == "source" || name == "." || name == "export") {
+  if (IsShellWord(name)) {
     return fmt::format(
-        "only a shell knows it: sh -c '{} ...; exec ...'; --workdir and `cwd` choose "
+        "only a shell knows it: bash -c '{} ...; exec ...'; --workdir and `cwd` choose "
         "the folder, `venv` a Python environment, --env variables",
         name);
   }

@@ -263,8 +263,43 @@ class Findings {
     std::vector<std::string> told;
     for (const HostReport& report : reports_)
       told.push_back(report.facts ? report.facts->machine : "");
-    for (const SlotsOfMachine& machine : GroupByMachine(plan_, told, answers_))
-      LookAtMachine(machine);
+    std::vector<SlotsOfMachine> machines = GroupByMachine(plan_, told, answers_);
+    JoinBySharedPorts(machines);
+    for (const SlotsOfMachine& machine : machines) LookAtMachine(machine);
+  }
+
+  // Of a port that two hosts of the plan are to have, one sees that the other one has it: they are one machine, whatever their
+  // addresses tell.
+  void JoinBySharedPorts(std::vector<SlotsOfMachine>& machines) const {
+    for (size_t slot = 0; slot < reports_.size(); ++slot) {
+      if (!reports_[slot].facts) continue;
+      for (const PortFact& port : reports_[slot].facts->ports) {
+        const auto holder = static_cast<size_t>(port.held_by);
+        if (port.trouble && port.held_by >= 0 && holder < plan_.hosts.size() &&
+            plan_.hosts[holder].name != plan_.hosts[slot].name)
+          Join(static_cast<int>(holder), static_cast<int>(slot), port.port, machines);
+      }
+    }
+  }
+
+  void Join(int one, int other, int port, std::vector<SlotsOfMachine>& machines) const {
+    const auto with = [&](int slot) {
+      return std::ranges::find_if(machines, [slot](const SlotsOfMachine& machine) {
+        return std::ranges::find(machine.slots, slot) != machine.slots.end();
+      });
+    };
+    const auto machine = with(one);
+    machine->shared_ports.insert(port);
+    for (const int slot : {one, other}) {
+      const std::string& name = plan_.hosts[static_cast<size_t>(slot)].name;
+      if (std::ranges::find(machine->names, name) == machine->names.end())
+        machine->names.push_back(name);
+    }
+    const auto joined = with(other);
+    if (joined == machine) return;
+    machine->slots.insert(machine->slots.end(), joined->slots.begin(), joined->slots.end());
+    machine->shared_ports.merge(joined->shared_ports);
+    machines.erase(joined);
   }
 
   void LookAtMachine(const SlotsOfMachine& machine) {

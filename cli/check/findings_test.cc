@@ -159,6 +159,19 @@ TEST_F(FindingsTest, TwoNamesForOneMachineAreAnErrorWhereTheyShareAPort) {
                                    "task is to listen on port 2222"));
 }
 
+TEST_F(FindingsTest, TwoHostsOfWhichOneHasThePortOfTheOtherAreOneMachine) {
+  // Other network addresses, and nothing else tells.
+  reports_[3].facts->ports[0].trouble = Trouble{"in use", "end it"};
+  reports_[3].facts->ports[0].held_by = 0;
+  EXPECT_THAT(Found(), ElementsAre("error machines : h1, h4 are one machine, and more than one "
+                                   "task is to listen on port 2222"));
+  EXPECT_THAT(Remedy(), HasSubstr("list it once"));
+  // One address, by two servers of SSH.
+  plan_.hosts[3].address = plan_.hosts[0].address;
+  EXPECT_THAT(Found(), ElementsAre("error machines : h1, h4 are one machine, and more than one "
+                                   "task is to listen on port 2222"));
+}
+
 TEST_F(FindingsTest, SlotsThatThePlanPutsOnOneMachineAreFine) {
   reports_[3].facts->machine = "h1";
   plan_.hosts[3].address = plan_.hosts[0].address;

@@ -12,8 +12,21 @@ namespace {
 // Longer words are not mistyped ones, and the distance costs the product of both lengths.
 constexpr size_t kLongestWord = 64;
 
+constexpr size_t kShortestBeginning = 3;
+
 // One mistake in a short word, more in a longer one.
 size_t Tolerance(std::string_view word) { return 1 + word.size() / 4; }
+
+// What was left out at the end counts as one mistake: "miror" for "mirrored".
+size_t Distance(std::string_view word, std::string_view candidate) {
+  size_t distance = EditDistance(word, candidate);
+  if (word.size() < kShortestBeginning) return distance;
+  for (size_t length = word.size() - 1; length <= word.size() + 1; ++length) {
+    if (length >= candidate.size()) break;
+    distance = std::min(distance, 1 + EditDistance(word, candidate.substr(0, length)));
+  }
+  return distance;
+}
 
 }  // namespace
 
@@ -42,7 +55,7 @@ std::string_view NearestWord(std::string_view word, std::span<const std::string_
   std::string_view nearest;
   size_t best = Tolerance(word) + 1;
   for (const std::string_view candidate : known) {
-    const size_t distance = EditDistance(word, candidate);
+    const size_t distance = Distance(word, candidate);
     // A word of which nothing is kept is no misspelling.
     if (distance < best && distance < candidate.size()) {
       best = distance;

@@ -30,6 +30,11 @@ std::string_view FormOf(const TomlNode& node) { return kForms[node.value.index()
 
 void ReportForm(const Field& field, std::string_view expected, Problems& problems,
                 std::string hint) {
+  constexpr std::string_view kAuto[] = {"auto"};
+  const auto* text = std::get_if<std::string>(&field.node->value);
+  if (text != nullptr && expected.starts_with("\"auto\"")) {
+    if (std::string meant = DidYouMean(*text, kAuto); !meant.empty()) hint = std::move(meant);
+  }
   problems.Add(field.where, fmt::format("expected {}, got {}", expected, FormOf(*field.node)),
                std::move(hint));
 }

@@ -82,6 +82,18 @@ const CLI::Validator kLocalPath(
     },
     "");
 
+// As TableReader::Choice. Help shows the words as those of CLI::IsMember.
+CLI::Validator OneOfWords(std::vector<std::string_view> words) {
+  std::string shown = fmt::format("{{{}}}", fmt::join(words, ","));
+  const auto check = [words = std::move(words)](const std::string& word) -> std::string {
+    if (std::ranges::find(words, word) != words.end()) return "";
+    const std::string meant = DidYouMean(word, words);
+    return fmt::format("expected {}, got '{}'{}{}", OneOf(words), word, meant.empty() ? "" : "; ",
+                       meant);
+  };
+  return {check, std::move(shown)};
+}
+
 constexpr const char* kTransportHelp =
     "openssh: your own ssh program; auto (default), or ssh: tfdist itself, by libssh2, and your "
     "own for the hosts that need it; srun: steps of the Slurm allocation (default of -H slurm)";
@@ -89,7 +101,7 @@ constexpr const char* kTransportHelp =
 CLI::Option* AddTransport(CLI::App& sub, std::string& transport) {
   return sub.add_option("--transport", transport, kTransportHelp)
       ->type_name("KIND")
-      ->check(CLI::IsMember({"auto", "ssh", "openssh", "srun"}));
+      ->check(OneOfWords({"auto", "ssh", "openssh", "srun"}));
 }
 
 // After the option or positional that fills `hosts`, which would replace what this adds.
@@ -175,7 +187,7 @@ void AddPlanSource(CLI::App& sub, PlanSource& source, const char* env_option) {
   job_option("--layout", source.job.layout, "LAYOUT",
              "mirrored (default): a worker in each slot, as mpirun, horovodrun and torchrun start "
              "them; uai: a parameter server and a trainer in each slot")
-      ->check(CLI::IsMember({"mirrored", "uai"}));
+      ->check(OneOfWords({"mirrored", "uai"}));
   sub.add_option("--name", source.job.name, "job name (default: the file's, or the program's)")
       ->check(kNotEmpty)
       ->type_name("NAME");
@@ -215,7 +227,7 @@ void AddExport(CLI::App& app, Command& command, const Words& words) {
                   "compose: services of docker compose")
       ->type_name("ENGINE")
       ->required()
-      ->check(CLI::IsMember({"kubernetes", "tfjob", "compose"}));
+      ->check(OneOfWords({"kubernetes", "tfjob", "compose"}));
   sub->add_option("--set", arguments->settings,
                   "change a value of the cluster file for this run: task.image=registry.lan/t:3")
       ->type_name("KEY=VALUE")
@@ -265,7 +277,7 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
       ->type_name("NAME");
   sub->add_option("--layout", arguments->layout, "default: mirrored")
       ->type_name("LAYOUT")
-      ->check(CLI::IsMember({"mirrored", "uai"}));
+      ->check(OneOfWords({"mirrored", "uai"}));
   sub->footer(
       "The file shows each host's GPUs, Python and TensorFlow. Its addresses are those of the "
       "fastest network in which all hosts have one and reach each other. A host that does not "
@@ -600,16 +612,14 @@ void AddList(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<ListArguments>();
   CLI::App* sub = app.add_subcommand(
       "list", "list jobs that were started from this machine, or all jobs that run on hosts");
-  auto* as_json = sub->add_flag("--json", arguments->json, "print JSON, for scripts");
+  sub->add_flag("--json", arguments->json, "print JSON, for scripts");
   auto* file = sub->add_option("FILE", arguments->file,
                                "a cluster file: ask its hosts which jobs run there, of any user");
   auto* hosts =
       sub->add_option("-H,--hosts", arguments->hosts, "ask these hosts: gpu1,user@gpu2,gpu[3-6]")
           ->type_name("HOST,...")
-          ->excludes(as_json)
           ->excludes(file);
-  auto* host_file = AddHostFile(*sub, arguments->hosts)->excludes(as_json)->excludes(file);
-  file->excludes(as_json);
+  auto* host_file = AddHostFile(*sub, arguments->hosts)->excludes(file);
   sub->add_option("--label", arguments->labels,
                   "only jobs with this label (up --label); KEY: with any value")
       ->type_name("KEY[=VALUE]")

@@ -1,4 +1,4 @@
-// `tfdist describe [JOB]`: what a job was started with, from this machine's record; without one, what its first host knows.
+// `tfdist describe [JOB]`: what a job was started with, from this machine's record; without one, what its hosts know.
 
 #include <fmt/format.h>
 
@@ -69,10 +69,8 @@ void PrintFacts(const JobRecord& record) {
   PrintFact("started:", fmt::format("{}{}{}", record.created, record.file.empty() ? "" : " from ",
                                     record.file.string()));
   if (!IsKnownHere(record.id)) {
-    Print("  no record of it is here: this is what its first host knows{}\n",
-          record.file.empty()
-              ? "; what its tasks run is not known, as the file says another plan now"
-              : ", and its plan is that of the file");
+    Print("  no record of it is here: this is what its hosts know{}\n",
+          record.file.empty() ? "" : ", and its plan is that of the file");
   }
   if (!origin.workdir.empty()) PrintFact("workdir:", WorkdirWords(origin));
   if (!origin.git_commit.empty()) PrintFact("git:", GitWords(origin));
@@ -82,7 +80,7 @@ void PrintFacts(const JobRecord& record) {
   for (const auto& [key, value] : record.labels)
     PrintFact("label:", fmt::format("{}={}", key, value));
   for (const auto& [command, tasks] : TasksByCommand(record)) {
-    if (!command.empty()) Print("  command:  {}: {}\n", FoldHosts(tasks), command);
+    Print("  command:  {}: {}\n", FoldHosts(tasks), command.empty() ? "not known" : command);
   }
 }
 

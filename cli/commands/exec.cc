@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/failures.h"
+#include "base/inner_command.h"
 #include "base/text.h"
 #include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"
@@ -217,7 +218,7 @@ void SayWhatMayBeLeft(const std::vector<Errand>& errands,
   }
 }
 
-// `exec -- "cd /tmp && pwd"`, as one writes it for ssh, which has a shell read it.
+// `exec -- "cd /tmp && pwd"` or `exec -- cd /tmp`, as one writes it for ssh, which has a shell read it.
 void SayThatNoShellRunsIt(const std::vector<std::string>& command,
                           const std::vector<ErrandResult>& results) {
   constexpr int kCannotBeRun = 126;
@@ -226,8 +227,15 @@ void SayThatNoShellRunsIt(const std::vector<std::string>& command,
   const bool was_not_found = std::ranges::any_of(results, [](const ErrandResult& result) {
     return result.end && (result.end->status == kCannotBeRun || result.end->status == kNotFound);
   });
-  if (!is_line || !was_not_found) return;
-  Say("  try: no shell reads the command; for one: -- sh -c {}\n", ShellQuoted(command[0]));
+  if (!was_not_found) return;
+  if (is_line)
+    return Say("  try: no shell reads the command; for one: -- sh -c {}\n",
+               ShellQuoted(command[0]));
+  if (!IsShellWord(command[0])) return;
+  std::string line = command[0];
+  for (size_t at = 1; at < command.size(); ++at) line += " " + ShellWord(command[at]);
+  Say("  try: only a shell knows {}, and none reads the command; for one: -- bash -c {}\n",
+      command[0], ShellQuoted(line + "; ..."));
 }
 
 // The user's shell has put this machine's home folder there.

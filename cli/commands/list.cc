@@ -123,9 +123,9 @@ std::vector<JobRecord> RecordsWith(const std::vector<std::string>& labels) {
 
 // What tells jobs apart keeps its room on a narrow terminal; what `describe` shows, too, makes it.
 void DropColumnsFor(size_t columns, std::vector<std::vector<std::string>>& rows) {
-  constexpr size_t kEnough = 24;  // of a text that may be cut
+  constexpr size_t kEnough = 16;  // of a text that may be cut
   constexpr size_t kGap = 2;
-  for (const char* title : {"LASTED", "HOSTS", "TASKS", "AGE", "WHY"}) {
+  for (const char* title : {"LASTED", "HOSTS", "TASKS", "AGE", "LABELS", "WHY"}) {
     std::vector<size_t> widths(rows[0].size(), 0);
     for (const auto& row : rows) {
       for (size_t at = 0; at < row.size(); ++at) {
@@ -202,31 +202,54 @@ std::string AgeOf(const std::string& job) {
   return created == 0 ? "-" : Span(std::max<int64_t>(0, WallClockNanoseconds() - created));
 }
 
-int ListOnHosts(const Sites& sites) {
-  std::vector<Errand> errands;
-  for (const Site& site : sites.sites) {
-    HostCommand command;
-    command.words = {"sh", "-c", kFindAgents};
-    errands.push_back({site.host.name, site.host, std::move(command)});
+// What a host has answered.
+struct HostListing {
+  std::map<JobOfUser, bool> jobs;  // whether a task runs
+  bool hides_others = false;       // jobs of other accounts cannot be seen
+};
+
+HostListing ListingIn(std::string_view output) {
+  HostListing listing;
+  listing.hides_others = output.ends_with(kHidden);
+  while (!output.empty()) {
+    const auto process = ProcessIn(TakeUpTo('\n', output));
+    if (process) listing.jobs[process->job] |= process->is_holder;
   }
-  const FanOutResult done = FanOut(errands, sites.ssh, {.gather = true, .timeout = kListLimit});
+  return listing;
+}
+
+json HostJson(const Errand& errand, const ErrandResult& result) {
+  const HostListing listing = ListingIn(result.output);
+  json jobs = json::array();
+  for (const auto& [job, has_tasks] : listing.jobs) {
+    jobs.push_back({{"job", job.first},
+                    {"user", job.second},
+                    {"created", CreatedBy(job.first)},
+                    {"has_tasks", has_tasks}});
+  }
+  return {{"host", errand.label},
+          {"jobs", jobs},
+          {"hides_others", listing.hides_others},
+          {"error", result.error ? result.error->what() : ""}};
+}
+
+void PrintHostsAsJson(const std::vector<Errand>& errands,
+                      const std::vector<ErrandResult>& results) {
+  json hosts = json::array();
+  for (size_t at = 0; at < errands.size(); ++at)
+    hosts.push_back(HostJson(errands[at], results[at]));
+  PrintJson(hosts);
+}
+
+void PrintHosts(const std::vector<Errand>& errands, const std::vector<ErrandResult>& results) {
   std::map<JobOfUser, JobOnHosts> jobs;
-  std::vector<Error> errors;
   std::vector<std::string> answered;
   std::vector<std::string> blind;
   for (size_t at = 0; at < errands.size(); ++at) {
-    if (done.results[at].error) {
-      errors.push_back(*done.results[at].error);
-    } else {
-      answered.push_back(errands[at].label);
-    }
-    std::map<JobOfUser, bool> there;
-    if (done.results[at].output.ends_with(kHidden)) blind.push_back(errands[at].label);
-    for (std::string_view rest = done.results[at].output; !rest.empty();) {
-      const auto process = ProcessIn(TakeUpTo('\n', rest));
-      if (process) there[process->job] |= process->is_holder;
-    }
-    for (const auto& [job, has_tasks] : there) {
+    const HostListing listing = ListingIn(results[at].output);
+    if (!results[at].error) answered.push_back(errands[at].label);
+    if (listing.hides_others) blind.push_back(errands[at].label);
+    for (const auto& [job, has_tasks] : listing.jobs) {
       jobs[job].hosts.push_back(errands[at].label);
       jobs[job].has_tasks |= has_tasks;
     }
@@ -247,6 +270,21 @@ int ListOnHosts(const Sites& sites) {
         "seen\n",
         FoldHosts(blind));
   }
+}
+
+int ListOnHosts(const Sites& sites, bool as_json) {
+  std::vector<Errand> errands;
+  for (const Site& site : sites.sites) {
+    HostCommand command;
+    command.words = {"sh", "-c", kFindAgents};
+    errands.push_back({site.host.name, site.host, std::move(command)});
+  }
+  const FanOutResult done = FanOut(errands, sites.ssh, {.gather = true, .timeout = kListLimit});
+  std::vector<Error> errors;
+  for (const ErrandResult& result : done.results) {
+    if (result.error) errors.push_back(*result.error);
+  }
+  as_json ? PrintHostsAsJson(errands, done.results) : PrintHosts(errands, done.results);
   PrintErrors(errors);
   return errors.empty() ? kExitSuccess : kExitHost;
 }
@@ -275,12 +313,13 @@ void RefuseJob(const std::string& word) {
 
 int ListCommand(const ListArguments& arguments) {
   if (!arguments.hosts.empty()) {
-    return ListOnHosts(SitesOfHosts(arguments.hosts, arguments.ssh_config, arguments.transport));
+    return ListOnHosts(SitesOfHosts(arguments.hosts, arguments.ssh_config, arguments.transport),
+                       arguments.json);
   }
   if (!arguments.file.empty()) {
     RefuseJob(arguments.file);
     RefuseHost(arguments.file);
-    return ListOnHosts(SitesOfFile(arguments.file));
+    return ListOnHosts(SitesOfFile(arguments.file), arguments.json);
   }
   return arguments.json ? ListAsJson(arguments.labels) : ListJobs(arguments.labels);
 }

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/failures.h"
@@ -19,15 +21,38 @@ using namespace std::chrono_literals;
 
 constexpr auto kLookLimit = 30s;
 
-// Where tfdist's folder is on each host that has this job. A host that does not answer now keeps an
-// empty one, and is named where it is needed.
-void LearnBases(JobRecord& record) {
+// As the slot that is to run the task was told it; a spare host knows it, too.
+void LearnCommands(const std::vector<std::optional<RemoteJob>>& told, JobRecord& record) {
+  Plan plan;
+  plan.hosts = record.hosts;
+  for (JobRecord::Task& task : record.tasks) {
+    if (!task.command.empty()) continue;
+    for (size_t slot = 0; slot < told.size(); ++slot) {
+      if (!told[slot]) continue;
+      const auto known = std::ranges::find(told[slot]->tasks, task.id, &protocol::SlotTask::task);
+      if (known == told[slot]->tasks.end()) continue;
+      plan.common = told[slot]->common;
+      TaskOnHost as_told;
+      as_told.argv = known->argv;
+      task.command = CommandAsWritten(plan, as_told);
+      if (slot == static_cast<size_t>(task.slot)) break;
+    }
+  }
+}
+
+// Where tfdist's folder is on each host that has this job, and what its tasks run. A host that does not answer now keeps an
+// empty folder, and is named where it is needed.
+void LearnFromHosts(JobRecord& record) {
   record.bases.assign(record.hosts.size(), "");
+  std::vector<std::optional<RemoteJob>> told(record.hosts.size());
   (void)ForEachHost(record.hosts.size(), [&](size_t slot) {
-    for (const RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name)) {
-      if (found.job == record.id) record.bases[slot] = found.base;
+    for (RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name, record.id)) {
+      if (found.job != record.id) continue;
+      record.bases[slot] = found.base;
+      if (!told[slot] || found.slot == static_cast<int>(slot)) told[slot] = std::move(found);
     }
   });
+  LearnCommands(told, record);
 }
 
 // As the cluster file reaches them; the first one has answered. A host with several slots stands there once for each.
@@ -100,15 +125,15 @@ std::string CreatedBy(const std::string& id) {
                      time.substr(9, 2), time.substr(11, 2), time.substr(13, 2));
 }
 
-std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh,
-                              const std::string& name) {
+std::vector<RemoteJob> JobsOn(const HostPlan& host, const SshOptions& ssh, const std::string& name,
+                              const std::string& tasks_of) {
   const auto transport = MakeTransport(host, ssh);
-  return FindJobs({*transport, GetEmbeddedAgents(), ssh.remote_dir, kLookLimit}, name);
+  return FindJobs({*transport, GetEmbeddedAgents(), ssh.remote_dir, kLookLimit}, name, tasks_of);
 }
 
 JobRecord AdoptJobOf(const Plan& plan, const std::string& id) {
   JobRecord record = RecordFor(plan, id);
-  LearnBases(record);
+  LearnFromHosts(record);
   return record;
 }
 
@@ -116,7 +141,7 @@ JobRecord AdoptJob(const Plan& plan, const std::string& id) {
   JobRecord record = RecordFor(plan, id);
   const protocol::JobPlan job = AskForPlan(record);
   if (job.plan_sha256 != record.plan_sha256) TakeWhatTheHostKnows(job, plan, record);
-  LearnBases(record);
+  LearnFromHosts(record);
   return record;
 }
 

@@ -314,7 +314,8 @@ std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
   }
 }
 
-// Paths that only the host knows, by what a cluster file calls them.
+}  // namespace
+
 std::string CommandAsWritten(const Plan& plan, const TaskOnHost& task) {
   std::string command = CommandText(plan, task);
   ReplaceAll(command, "<jobdir>/runtime-cuda", "{runtime}");
@@ -324,8 +325,6 @@ std::string CommandAsWritten(const Plan& plan, const TaskOnHost& task) {
   ReplaceAll(command, "<setup>", "{setup}");
   return command;
 }
-
-}  // namespace
 
 std::string FoldersOfHosts(const JobRecord& record) {
   std::set<std::string> folders;

@@ -85,6 +85,9 @@ struct JobRecord {
   LastSeen last_seen;
 };
 
+// As a shell line; paths that only the host knows are called what a cluster file calls them.
+std::string CommandAsWritten(const Plan& plan, const TaskOnHost& task);
+
 // The folders of hosts in which tasks start, which are no part of the job's own folder: "/data/run, ~/run"; empty: none.
 std::string FoldersOfHosts(const JobRecord& record);
 

@@ -81,19 +81,20 @@ std::string_view TimeOf(const SlotOnHost& slot) {
   return time == std::string_view::npos ? std::string_view() : id.substr(time + 1, hex - time - 1);
 }
 
-HostSurvey Look(const House& house, bool closely) {
+HostSurvey Look(const House& house, bool closely, const std::string& tasks_of = {}) {
   StartedAgent agent = BringSomewhere(house, {.remote_dir = house.remote_dir});
   HostFolders& folders = agent.folders;
   HostSurvey survey;
   if (agent.link) {
-    const auto list = agent.link->Ask<protocol::SlotList>(
-        type::kListSlots, protocol::ListSlots{InBytes(folders.bases), closely, ""},
+    auto list = agent.link->Ask<protocol::SlotList>(
+        type::kListSlots, protocol::ListSlots{InBytes(folders.bases), closely, "", tasks_of},
         AnswerBy(house));
     survey.caches_kib = list.caches_kib;
     survey.task_file_in_caches = list.task_file_in_caches.value;
-    for (const protocol::ListedSlot& slot : list.slots) {
+    for (protocol::ListedSlot& slot : list.slots) {
       if (!IsSlot(slot, folders)) continue;
-      survey.slots.push_back({{folders.bases[slot.base], slot.job, slot.slot, slot.running},
+      survey.slots.push_back({{folders.bases[slot.base], slot.job, slot.slot, slot.running,
+                               std::move(slot.tasks), std::move(slot.common)},
                               slot.size_kib,
                               slot.has_task_files,
                               slot.out_of_time,
@@ -126,8 +127,9 @@ Removal Remove(const House& house, const FoldersAsked& asked, protocol::RemoveSl
 
 }  // namespace
 
-std::vector<RemoteJob> FindJobs(const House& house, std::string_view name) {
-  const HostSurvey survey = Look(house, false);
+std::vector<RemoteJob> FindJobs(const House& house, std::string_view name,
+                                const std::string& tasks_of) {
+  const HostSurvey survey = Look(house, false, tasks_of);
   std::vector<RemoteJob> jobs;
   for (const SlotOnHost& slot : survey.slots) {
     if (name.empty() || IsJobIdOf(slot.job.job, name)) jobs.push_back(slot.job);
@@ -143,7 +145,7 @@ std::vector<KeptHere> FindKept(const House& house, const std::string& job, int s
   std::vector<KeptHere> kept;
   if (!agent.link) return kept;
   const auto list = agent.link->Ask<protocol::SlotList>(
-      type::kListSlots, protocol::ListSlots{InBytes(agent.folders.bases), false, name},
+      type::kListSlots, protocol::ListSlots{InBytes(agent.folders.bases), false, name, ""},
       AnswerBy(house));
   for (size_t base = 0; base < list.kept.size(); ++base) {
     KeptHere& here = kept.emplace_back(

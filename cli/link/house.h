@@ -30,11 +30,15 @@ struct RemoteJob {
   std::string job;   // id
   int slot = 0;
   bool running = false;  // a keeper, agent or holder of it runs on this host
+  // What it runs, or may run in the place of another slot, where that was asked for.
+  std::vector<protocol::SlotTask> tasks = {};
+  protocol::CommonTexts common = {};
 };
 
-// The jobs that have a folder on this host, newest first; those of `name` alone unless it is empty. Throws Error(kRun) where there are
-// none, and a folder was not looked into as somebody else may have made it.
-std::vector<RemoteJob> FindJobs(const House& house, std::string_view name);
+// The jobs that have a folder on this host, newest first; only those of `name` unless it is empty, and with the tasks of the job
+// by the id `tasks_of`. Throws Error(kRun) where there are none, and a folder was not looked into as somebody else may have made it.
+std::vector<RemoteJob> FindJobs(const House& house, std::string_view name,
+                                const std::string& tasks_of = {});
 
 // One slot's folder, with what a user wants to know before it is removed.
 struct SlotOnHost {

@@ -346,6 +346,12 @@ TEST(Nearest, FindsWhatWasMeant) {
   EXPECT_EQ(NearestWord("comand", kKnown), "command");
   EXPECT_EQ(NearestWord("workdri", kKnown), "workdir");
   EXPECT_EQ(NearestWord("evn", kKnown), "env");
+  EXPECT_EQ(NearestWord("comm", kKnown), "command");
+  constexpr std::string_view kLayouts[] = {"uai", "mirrored", "roles"};
+  EXPECT_EQ(NearestWord("miror", kLayouts), "mirrored");
+  EXPECT_EQ(NearestWord("mirrr", kLayouts), "mirrored");
+  EXPECT_EQ(NearestWord("role", kLayouts), "roles");
+  EXPECT_EQ(NearestWord("ring", kLayouts), "");
   EXPECT_EQ(NearestWord("xyz", kKnown), "");
   EXPECT_EQ(NearestWord("", kKnown), "");
   EXPECT_EQ(EditDistance("kitten", "sitting"), 3U);
@@ -363,6 +369,19 @@ TEST(HostRange, ExpandsWhatLooksLikeOne) {
               ElementsAre("r1n1.lab", "r1n2.lab", "r2n1.lab", "r2n2.lab"));
   EXPECT_THAT(names("[::1]"), ElementsAre("[::1]"));
   EXPECT_THAT(names("h"), ElementsAre("h"));
+}
+
+TEST_F(Mistakes, AWordThatIsNearlyOneOfThePossibleIsToldTheNearest) {
+  const auto hint = [&](const std::string& cluster) {
+    const std::string rest =
+        "name = \"n\"\n[task]\ncommand = [\"c\"]\n[cluster]\nhosts = [\"h1\"]\n";
+    return Problems(rest + cluster).at(0).hint;
+  };
+  EXPECT_EQ(hint("layout = \"miror\""), "did you mean 'mirrored'?");
+  EXPECT_EQ(hint("ports = \"aut\""), "did you mean 'auto'?");
+  EXPECT_EQ(hint("ports = { worker = \"atuo\" }"), "did you mean 'auto'?");
+  EXPECT_EQ(hint("[restart]\nworker = \"gan\""), "did you mean 'gang'?");
+  EXPECT_EQ(hint("[restart]\nworker = \"x\""), "");
 }
 
 TEST_F(Mistakes, WhatFollowsADeadlineNeedsOne) {

@@ -527,6 +527,25 @@ class ListedJob(TypedDict):
     labels: dict[str, str]  # of up --label: key to value
 
 
+class ListedHostJob(TypedDict):
+    job: str
+    user: str  # the account there
+    created: str  # when up was called, RFC 3339
+    has_tasks: bool  # a task runs there
+
+
+class ListedHost(TypedDict):
+    """what runs on a host"""
+
+    host: str
+    jobs: list[ListedHostJob]
+    hides_others: bool  # /proc hides the processes of other accounts there: their jobs cannot be seen
+    error: str  # why the host was not reached; empty: it was
+
+
+Listed = Union[ListedJob, ListedHost]
+
+
 class DescribeTask(TypedDict):
     task: str
     host: str
@@ -534,7 +553,7 @@ class DescribeTask(TypedDict):
 
 
 class Describe(TypedDict):
-    """what tfdist describe --json prints, from this machine's record, else from the job's first host"""
+    """what tfdist describe --json prints, from this machine's record, else from the job's hosts"""
 
     job: str
     name: str

@@ -123,6 +123,12 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.code, 127, done)
         self.assertIn("  try: no shell reads the command; for one: -- sh -c 'cd /tmp && pwd'\n", done.err)
 
+    def test_a_word_that_only_a_shell_knows_is_told_so(self):
+        done = self.exec("--", "source", "/opt/a b/setup.sh")
+        self.assertEqual(done.code, 127, done)
+        self.assertIn("  try: only a shell knows source, and none reads the command; for one: -- bash -c ", done.err)
+        self.assertIn("  try: only a shell knows ulimit, ", self.exec("--", "ulimit", "-n").err)
+
     def test_the_hosts_of_a_file_need_no_job(self):
         file = self.write(["true"])
         done = self.user.run("exec", file, "h[1-2]", "--", "hostname")

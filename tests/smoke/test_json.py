@@ -136,6 +136,9 @@ class Json(unittest.TestCase):
         [row] = self.read("exec", "-H", "127.0.0.1:1", "--", "true", code=3)
         self.assertEqual(row["exit_code"], None)
         self.assertIn("onnection refused", row["error"])
+        [row] = self.read("list", "-H", "127.0.0.1:1", code=3)
+        self.assertEqual(row["jobs"], [])
+        self.assertIn("onnection refused", row["error"])
 
     def test_every_option_json_has_a_schema(self):
         listed = re.findall(r"(?m)^  ([a-z]+) ", self.user.run("--help").out.split("Subcommands:")[1])
@@ -144,7 +147,8 @@ class Json(unittest.TestCase):
     def test_the_page_has_the_keys_of_the_schema(self):
         for command in sorted(COMMANDS):
             with self.subTest(command=command):
-                documented = {key for key in documented_keys(command)
+                sections = {"list": ("list", "list -H HOSTS")}.get(command, (command,))
+                documented = {key for section in sections for key in documented_keys(section)
                               if not re.match("|".join(re.escape(name) + "$" for name in IN_WORDS), key.rsplit(".", 1)[-1])}
                 self.assertEqual(keys_in_schema(DOCUMENT["$defs"][command]), documented)
 
