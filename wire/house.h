@@ -25,9 +25,9 @@ inline constexpr std::string_view kRemoveSlots = "remove_slots";
 // `bases`: tfdist's folders, which nobody else can replace, without symbolic links.
 struct ListSlots {
   std::vector<Bytes> bases;
-  bool closely = false;  // with sizes, and what tasks have written
-  std::string kept_of;   // a job's name: with what lies in its {keep}; empty: without
-  std::string tasks_of;  // a job's id: with what its tasks run; empty: without
+  bool closely = false;       // with sizes, and what tasks have written
+  std::string kept_of;        // a job's name: with what lies in its {keep}; empty: without
+  std::string tasks_of = {};  // a job's id: with what its tasks run; empty: without
 };
 
 // A task that a slot runs, or may run in the place of another one.
