@@ -224,10 +224,10 @@ void AddExport(CLI::App& app, Command& command, const Words& words) {
                   "cluster file; default: ./cluster.toml. Words after -- follow its command");
   sub->add_option("--to", arguments->engine,
                   "kubernetes: objects that need no operator; tfjob: an object of Kubeflow's; "
-                  "compose: services of docker compose")
+                  "compose: services of docker compose; slurm: a script for sbatch")
       ->type_name("ENGINE")
       ->required()
-      ->check(OneOfWords({"kubernetes", "tfjob", "compose"}));
+      ->check(OneOfWords({"kubernetes", "tfjob", "compose", "slurm"}));
   sub->add_option("--set", arguments->settings,
                   "change a value of the cluster file for this run: task.image=registry.lan/t:3")
       ->type_name("KEY=VALUE")

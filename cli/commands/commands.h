@@ -38,7 +38,7 @@ int RenderCommand(const RenderArguments& arguments);
 
 struct ExportArguments {
   std::string file;                   // empty: the cluster.toml of the current folder
-  std::string engine;                 // "kubernetes", "tfjob", "compose"
+  std::string engine;                 // "kubernetes", "tfjob", "compose", "slurm"
   std::vector<std::string> settings;  // as PlanSource's
   std::string name;                   // empty: the file's
   std::vector<std::string> words;     // behind the command of the file

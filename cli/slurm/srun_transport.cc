@@ -57,7 +57,9 @@ sh -c 'echo "$$" >&2; exec "$@"' sh "$@" 2>&1 >&4 4>&- | {
 })sh";
 constexpr std::string_view kBegun = "tfdist\n";
 
+// But for what tells a run of a script from its others: tasks go by it.
 bool DescribesAStep(std::string_view name) {
+  if (name.starts_with("SLURM_ARRAY_") || name == "SLURM_RESTART_COUNT") return false;
   return (name.starts_with("SLURM_") && name != "SLURM_CONF") || name.starts_with("SLURMD_") ||
          name.starts_with("SRUN_");
 }

@@ -1,6 +1,7 @@
 """Jobs inside an allocation of a real Slurm, whose nodes are test hosts (tests/support/slurm.py)."""
 
 import json
+import os
 import re
 import shutil
 import unittest
@@ -95,6 +96,57 @@ class Jobs(InSlurm):
         done = self.run_here("salloc", "--nodes=2", slurm.TFDIST, "up", file, seconds=300)
         self.assertRegex(done.stdout, r"final: .*test accuracy 0\.9[5-9]")
         wait_for(lambda: self.left() == {}, lambda: f"nothing left; there is {self.left()}")
+
+    def exported(self, command, top="", task="", words=()):
+        """The script that `export` makes of a file with SSH hosts, as a file."""
+        file = self.write("ssh.toml", f'name = "job"\n{top}\n[cluster]\nhosts = ["h2", "h3"]\nlayout = "mirrored"\n'
+                                      f'[task]\ncommand = {json.dumps(command)}\ngpus = 0\n{task}\n')
+        return self.write("exported.sh", self.tfdist("export", file, "--to", "slurm", *words).stdout)
+
+    def submit(self, script, *options):
+        """Its number; the output is in `batch.out`, and of an array in `batch.N`."""
+        said = self.run_here("env", f"PATH=/run/bin:{os.environ['PATH']}", "sbatch", "--chdir=/home/trainer",
+                             "--output=/home/trainer/batch." + ("%a" if "--array" in str(options) else "out"), *options, script)
+        return re.search(r"\d+", said.stdout).group()
+
+    def wait_for_end(self, job, state="COMPLETED"):
+        wait_for(lambda: slurm.state(self.hosts, job) == state, lambda: f"{state} of {job}: {slurm.state(self.hosts, job)}", 120)
+
+    def test_an_exported_script_runs_the_plan_of_the_file(self):
+        data = self.home / "data"
+        shutil.copytree(ROOT / "configs/data", data)
+        data.chmod(0o755)
+        script = self.exported(["{runtime}", "--data", "digits", "--model", "mlp"], 'deadline = "2h"', 'workdir = "data"',
+                               ("--set", 'cluster.layout="uai"', "--", "--steps", "2000"))
+        self.assertIn("#SBATCH --time=130\n", (self.home / "exported.sh").read_text())
+        job = self.submit(script)
+        self.wait_for_end(job)
+        self.assertRegex((self.home / "batch.out").read_text(), r"final: .*test accuracy 0\.9[5-9]")
+        self.assertIn("succeeded", self.tfdist("list").stdout)
+        self.assert_nothing_left(job)
+
+    def test_runs_of_an_array_have_a_name_and_a_number_each(self):
+        script = self.exported(["sh", "-c", 'echo "$TFDIST_TASK has $1 of $TFDIST_JOB"', "sh", "{env:SLURM_ARRAY_TASK_ID}"])
+        self.submit(script, "--array=3-4%1")
+        for number in ("3", "4"):
+            out = self.home / f"batch.{number}"
+            wait_for(lambda out=out: out.exists() and "succeeded" in out.read_text(), lambda: f"run {number}: {out.exists() and out.read_text()}", 120)
+            said = re.findall(r"\| (worker:\d) has (\d) of (job-\d)\n", out.read_text())
+            self.assertEqual(sorted(said), [(f"worker:{index}", number, f"job-{number}") for index in (0, 1)], out.read_text())
+
+    def test_a_requeued_script_goes_on_with_what_its_first_run_has_kept(self):
+        command = 'own=$1/$TFDIST_TASK; if [ -e "$own" ]; then echo goes on at $(cat "$own"); exit 0; fi; echo 7 >"$own"; echo begin; exec sleep 600'
+        script = self.exported(["sh", "-c", command, "sh", "{keep}"])
+        job = self.submit(script, "--requeue")
+        out = self.home / "batch.out"
+        wait_for(lambda: out.exists() and out.read_text().count("| begin") == 2, lambda: f"tasks: {out.exists() and out.read_text()}", 60)
+        self.run_here("scontrol", "requeue", job)
+        wait_for(lambda: slurm.state(self.hosts, job) == "PENDING", lambda: f"end of the first run: {slurm.state(self.hosts, job)}", 60)
+        self.run_here("scontrol", "update", f"JobId={job}", "StartTime=now")  # Slurm waits for two minutes
+        wait_for(lambda: out.read_text().count("| goes on at 7") == 2, lambda: f"a second run: {out.read_text()}", 240)
+        self.wait_for_end(job)
+        self.assertEqual(out.read_text().count("| begin"), 2)
+        self.assert_nothing_left(job)
 
     def test_a_host_is_each_node_and_has_the_tasks_that_were_asked_for(self):
         done = self.run_here("salloc", "--nodes=2", "--ntasks=3", slurm.TFDIST, "up", "-H", "slurm", "--no-workdir", "--", "sh", "-c",
