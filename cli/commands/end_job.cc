@@ -18,6 +18,7 @@
 #include "cli/show/host_fold.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
+#include "cli/slurm/srun_transport.h"
 #include "cli/stream/print.h"
 #include "cli/stream/running_tasks.h"
 #include "job/state.h"
@@ -124,7 +125,10 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
     // An agent that was never committed removes itself and its folder.
     swept.was_there = false;
   } catch (const FolderGone& error) {
-    swept.left = {error.cause()};  // nobody can end these but the user
+    swept.left = {error.cause()};           // nobody can end these but the user
+  } catch (const AllocationEnded& error) {  // and all processes with it
+    const std::string& host = record.hosts[static_cast<size_t>(slot)].name;
+    swept.details.push_back(fmt::format("{}: {}", host, error.cause()));
   }
   return swept;
 }

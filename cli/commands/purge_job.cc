@@ -36,8 +36,8 @@ PurgeOfJob::PurgeOfJob(const JobRecord& record, const std::set<std::string>& pur
 }
 
 void PurgeOfJob::LookForKept(size_t slot) {
-  const auto transport = MakeTransport(record_.hosts[slot], record_.ssh);
   const int number = static_cast<int>(slot);
+  const auto transport = TransportToJob(record_, number);
   const std::string base = BaseOf(record_, number);
   Slot& found = slots_[slot];
   found.kept = FindKept({*transport, GetEmbeddedAgents(), base, kLookLimit}, record_.id, number,
@@ -111,8 +111,8 @@ bool PurgeOfJob::Run() {
 // is asked for again.
 void PurgeOfJob::RemoveSlot(size_t slot) {
   const TimePoint deadline = SystemClock().Now() + kPurgeLimit;
-  const auto transport = MakeTransport(record_.hosts[slot], record_.ssh);
   const int number = static_cast<int>(slot);
+  const auto transport = TransportToJob(record_, number);
   const std::string base = BaseOf(record_, number);
   Removal& removal = slots_[slot].removal;
   while (true) {

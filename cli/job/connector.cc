@@ -1,5 +1,10 @@
 #include "cli/job/connector.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -13,6 +18,7 @@
 #include "cli/slurm/srun_transport.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 #include "cli/ssh/ssh_transport.h"
+#include "job/layout.h"
 
 namespace tfdist::cli {
 namespace {
@@ -74,6 +80,40 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
           .on_note = [name = host.name](const std::string& note) { AllNotes().Add(name, note); }};
 }
 
+// The home folder of a cluster is mostly that of all its machines: what a job has written is read on this one once its nodes are gone.
+class OutlivedNode : public Transport {
+ public:
+  // `agent`: the job's own, by its path there.
+  OutlivedNode(const HostPlan& host, std::string agent)
+      : node_(host.name, SlurmNode{host.slurm_job, host.ssh}),
+        here_(host.name),
+        agent_(std::move(agent)) {}
+
+  std::unique_ptr<ByteChannel> OpenShell(TimePoint& deadline) override {
+    try {
+      return node_.OpenShell(deadline);
+    } catch (const AllocationEnded&) {
+      if (!LiesHere()) throw;
+    }
+    is_here_ = true;
+    return here_.OpenShell(deadline);
+  }
+
+  [[nodiscard]] bool is_here() const { return is_here_; }
+
+ private:
+  [[nodiscard]] bool LiesHere() const {
+    struct stat status {};
+    return lstat(agent_.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_uid == geteuid();
+  }
+
+  SrunTransport node_;
+  LocalTransport here_;
+  const std::string agent_;
+  std::atomic<bool> is_here_ = false;
+};
+
 }  // namespace
 
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
@@ -94,6 +134,15 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
   target.is_off = std::move(is_off);
   target.waits_for_firewalls = silence == Silence::kMayBeAFirewall;
   return std::make_unique<ssh::SshTransport>(host.name, std::move(target));
+}
+
+std::unique_ptr<Transport> TransportToJob(const JobRecord& record, int slot,
+                                          std::function<bool()> is_off) {
+  const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
+  const std::string& base = record.bases.at(static_cast<size_t>(slot));
+  if (!host.slurm_job.empty() && !base.empty())
+    return std::make_unique<OutlivedNode>(host, layout::AgentPath(base, record.id, slot));
+  return MakeTransport(host, record.ssh, Silence::kIsOff, {}, std::move(is_off));
 }
 
 std::string HostNameOf(const HostPlan& host, const SshOptions& ssh) {
@@ -133,12 +182,15 @@ Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
   const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   try {
     Attached attached;
-    attached.transport = MakeTransport(host, record.ssh, Silence::kIsOff, {}, std::move(is_off));
+    attached.transport = TransportToJob(record, slot, std::move(is_off));
     auto shell = attached.transport->OpenShell(deadline);
     BootedAgent booted =
         AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot, deadline);
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
     attached.hello = attached.link->ReadHello(deadline);
+    const auto* node = dynamic_cast<const OutlivedNode*>(attached.transport.get());
+    if (node != nullptr && node->is_here())
+      attached.hello.killed = fmt::format("Slurm's job {} has ended", host.slurm_job);
     return attached;
   } catch (Error& error) {
     if (error.host().empty()) error = error.WithHost(host.name);

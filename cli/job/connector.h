@@ -26,6 +26,11 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
                                          std::function<void(const char*)> on_step = {},
                                          std::function<bool()> is_off = {});
 
+// To what the job has there in `slot`. As MakeTransport; where Slurm has ended the host's allocation, to this machine if the job's
+// folder can be seen here. Processes of the job may have run elsewhere then, and do no more.
+std::unique_ptr<Transport> TransportToJob(const JobRecord& record, int slot,
+                                          std::function<bool()> is_off = {});
+
 // What ssh's configuration calls the host. Throws Error when ssh refuses its configuration.
 std::string HostNameOf(const HostPlan& host, const SshOptions& ssh);
 

@@ -64,7 +64,7 @@ void CheckPath(std::string_view path) {
 void RunAgent(const JobRecord& record, int slot, std::vector<std::string> arguments,
               TimePoint give_up, const std::function<TimePoint(std::string_view)>& on_output) {
   TimePoint deadline = SystemClock().Now() + kStartLimit;
-  const auto transport = MakeTransport(record.hosts.at(static_cast<size_t>(slot)), record.ssh);
+  const auto transport = TransportToJob(record, slot);
   HostCommand command;
   command.words = {"task-files"};
   command.words.insert(command.words.end(), arguments.begin(), arguments.end());

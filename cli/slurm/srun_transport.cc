@@ -75,7 +75,7 @@ bool HasEnded(std::string_view said) {
 [[noreturn]] void Fail(const SlurmNode& node, const std::string& said, bool is_late) {
   const std::string words = OnOneLine(said);
   if (HasEnded(said)) {
-    throw Unreachable(
+    throw AllocationEnded(
         Phase::kConnect, fmt::format("Slurm's job {} has ended: {}", node.job, words),
         "what the job wrote lies in the hosts' folders; a new allocation: salloc, sbatch");
   }

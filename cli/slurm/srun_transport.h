@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/failures.h"
 #include "cli/channel/byte_channel.h"
 
 namespace tfdist::cli {
@@ -12,6 +13,12 @@ namespace tfdist::cli {
 struct SlurmNode {
   std::string job;   // the allocation's number
   std::string name;  // NodeName
+};
+
+// Slurm ends all processes of an allocation with it.
+class AllocationEnded : public Unreachable {
+ public:
+  using Unreachable::Unreachable;
 };
 
 // argv of an srun that starts one process on the node, beside whatever runs there. `words`: further options, and the program. Variables
@@ -27,6 +34,7 @@ class SrunTransport : public Transport {
   SrunTransport(std::string host, SlurmNode node)
       : host_(std::move(host)), node_(std::move(node)) {}
 
+  // Throws AllocationEnded, too.
   std::unique_ptr<ByteChannel> OpenShell(TimePoint& deadline) override;
 
  private:

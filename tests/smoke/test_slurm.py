@@ -198,8 +198,31 @@ class Jobs(InSlurm):
         wait_for(lambda: self.left() == {}, lambda: f"nothing left; there is {self.left()}")
         saved = sorted(path.name for path in self.home.glob("saved.*"))
         self.assertEqual(saved, ["saved.worker:0", "saved.worker:1"])
-        status = self.tfdist("status", check=False)
-        self.assertIn(f"Slurm's job {job} has ended", status.stdout + status.stderr)
+        self.assertIn(f"no agent of it runs on h2: Slurm's job {job} has ended", self.tfdist("status").stdout)
+
+    def test_what_a_job_has_written_outlives_its_allocation(self):
+        job = self.start_detached("echo kept >result; echo begin; exec sleep 600")
+        self.run_here("scancel", job)
+        wait_for(lambda: self.left() == {}, lambda: f"nothing left; there is {self.left()}", 60)
+        self.assertEqual(self.tfdist("logs").stdout.count("| begin"), 2)
+        self.tfdist("pull", "--to", "/home/trainer/results")
+        self.assertEqual([path.read_text() for path in self.home.glob("results/**/result")], ["kept\n"] * 2)
+        name = self.tfdist("list", "--json").stdout.split('"job": "')[1].split('"')[0]
+        self.assertIn("nothing is left on 2 of 2 hosts", self.tfdist("down").stderr)
+        self.assertIn("stopped", self.tfdist("list").stdout)
+        self.tfdist("down", "--purge", "-y", name)
+        self.assertEqual(list(self.home.glob(".cache/tfdist/jobs/*")), [])
+
+    def test_down_of_a_job_whose_nodes_are_gone_confirms_its_end(self):
+        """Homes of the nodes' own: nothing of the job is to be seen here."""
+        job = self.start_detached("echo begin; exec sleep 600")
+        self.run_here("scancel", job)
+        wait_for(lambda: self.left() == {}, lambda: f"nothing left; there is {self.left()}", 60)
+        (self.home / ".cache/tfdist/jobs").rename(self.home / "of-the-nodes")
+        down = self.tfdist("down")
+        self.assertIn("nothing is left on 2 of 2 hosts", down.stderr)
+        self.assertIn(f"Slurm's job {job} has ended", down.stderr)
+        self.assertNotIn("running", self.tfdist("list").stdout)
 
 
 if __name__ == "__main__":
