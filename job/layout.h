@@ -10,6 +10,8 @@
 //   <base>/data/<sha256>/          data that was sent, unpacked, by its content
 //   <base>/jobs/<job>/h<slot>/     what one slot of one job has; agent and slot.json are in it, and
 //                                  more, see agent/slot/slot_folder.h
+//   <base>/jobs/<job>/run/         where tasks of one of its slots start: its first one on each machine,
+//                                  so that programs find one path on all hosts (slot_folder.h)
 #pragma once
 
 #include <cstddef>
@@ -35,6 +37,12 @@ inline constexpr std::string_view kSlotPrefix = "h";
 // In a slot's folder. One of them makes it a slot's.
 inline constexpr std::string_view kAgent = "agent";
 inline constexpr std::string_view kSlotInfo = "slot.json";
+// In a job's folder.
+inline constexpr std::string_view kLevel = "run";
+// In it: which slot has it.
+inline constexpr std::string_view kLevelMark = ".slot";
+// In a slot's folder, and in `run`.
+inline constexpr std::string_view kWork = "work";
 
 inline std::string SlotName(int slot) { return std::string(kSlotPrefix) + std::to_string(slot); }
 

@@ -204,7 +204,8 @@ void to_json(Json& json, const HostDescription& value) {
           {"shared", value.shared},
           {"replaces", value.replaces},
           {"control_port", value.control_port},
-          {"needs_ports", value.needs_ports}};
+          {"needs_ports", value.needs_ports},
+          {"first_of_machine", value.first_of_machine}};
   if (!value.workdir.empty()) json["workdir"] = value.workdir;
   Put(json, "set_up", value.set_up);
   if (!value.data.empty()) json["data"] = value.data;
@@ -220,6 +221,7 @@ void from_json(const Json& json, HostDescription& value) {
   value.replaces = json.value("replaces", "");
   value.control_port = json.value("control_port", 0);
   value.needs_ports = json.value("needs_ports", false);
+  value.first_of_machine = json.value("first_of_machine", false);
   // Older jobs have one archive.
   if (const auto workdir = json.find("workdir"); workdir != json.end() && workdir->is_object()) {
     value.workdir = {workdir->get<FileDescription>()};

@@ -174,7 +174,7 @@ struct HostDescription {
   CommonTexts common;  // those that the tasks' texts name
   std::vector<FileDescription> files;
   std::vector<FileDescription>
-      workdir;  // tar.gz, unpacked into "work" in this order before files go there
+      workdir;  // tar.gz, unpacked into the work folder in this order before files go there
   std::optional<SetUpDescription> set_up;
   std::vector<DataDescription> data;  // that the tasks' texts name
   Bytes secret;                       // of the job: for the runtime's keys; never logged
@@ -185,6 +185,8 @@ struct HostDescription {
   int control_port =
       0;  // of slot 0, where `replaces` is set: it must be free by then; 0: any is taken
   std::optional<KeptClaim> kept;  // where a task names {keep}
+  // By the plan: its tasks start in the job's `run` (layout.h), which another slot may have all the same.
+  bool first_of_machine = false;
 };
 
 void to_json(Json& json, const FileDescription& value);

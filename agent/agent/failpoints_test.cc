@@ -162,6 +162,37 @@ INSTANTIATE_TEST_SUITE_P(Places, WhileAHostIsBroughtUp,
                                          Place{"keeper forked", "kill"},
                                          Place{"process forked", "kill"}, Place{"hello", "kill"}));
 
+// The folder in which the tasks of a machine's first slot start, and its mark.
+class WhileALevelIsMade : public FailPointsTest, public testing::WithParamInterface<Place> {};
+
+TEST_P(WhileALevelIsMade, NothingIsLeftOfIt) {
+  AgentClient client(executable_, "start");
+  client.WaitForHello(protocol::Serving::kStart);
+  auto create = MakeCreate(0);
+  create.uncommitted_limit_ms = 3000;
+  client.Send(type::kCreate, create);
+  client.WaitForHello(protocol::Serving::kAgent);
+  Arm(GetParam());
+  auto description = Describe(0, {{.name = "worker:0", .slot = 0, .script = "true"}});
+  description.first_of_machine = true;
+  try {
+    client.Request(type::kDescribe, description);
+    client.Request(type::kAbort);
+  } catch (const Error&) {
+    // The agent was killed; the next one gives up as nobody speaks to it.
+  }
+  EXPECT_TRUE(WaitUntil([&] { return WasPassed(GetParam()); }, "the failpoint to be passed"));
+  WaitUntilNothingIsLeft();
+  EXPECT_TRUE(WaitUntil([&] { return !std::filesystem::exists(SlotFolder(0).parent_path()); },
+                        "the job's folder to go"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, WhileALevelIsMade,
+                         testing::Values(Place{"level marked aside", "kill"},
+                                         Place{"level renamed", "kill"},
+                                         Place{"level with its mark only", "kill"},
+                                         Place{"level put aside", "kill"}));
+
 // What users run knows no environment that would arm it.
 TEST_F(JobTest, TheReleasedAgentPassesEveryFailPoint) {
   const std::filesystem::path armed = base_ / "failpoints" / "start hello";

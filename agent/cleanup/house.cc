@@ -189,7 +189,7 @@ class Remover {
     for (const fs::path& slot : SlotsIn(base)) {
       if (IsMeant(slot.parent_path())) RemoveIfIdle(slot);
     }
-    for (const std::string& job : request_.jobs) rmdir((base / layout::kJobs / job).c_str());
+    for (const std::string& job : request_.jobs) LeaveJob(base / layout::kJobs / job);
     rmdir((base / layout::kJobs).c_str());
     for (const std::string& name : request_.kept_names) PurgeKept(base, name, true);
     if (request_.caches_stay || Programs().RunBelow(base)) {
@@ -202,7 +202,7 @@ class Remover {
     for (const std::string& job : request_.jobs) {
       const fs::path slot = base / layout::kJobs / layout::SlotPath(job, request_.slot);
       if (IsFolder(slot)) RemoveIfIdle(slot);
-      rmdir(slot.parent_path().c_str());
+      LeaveJob(slot.parent_path());
       PurgeKept(base, NameOfJob(job), request_.kept);
     }
   }
@@ -225,9 +225,16 @@ class Remover {
     }
   }
 
+  // With its last slot.
+  void LeaveJob(const fs::path& job) {
+    if (const auto left = RemoveLevelOfNoSlot(job)) Keep(job / layout::kLevel, *left);
+    rmdir(job.c_str());
+  }
+
   void RemoveIfIdle(const fs::path& path) {
     const SlotFolder folder(path);
-    if (Programs().RunBelow(path)) {
+    const Programs programs;
+    if (programs.RunBelow(path) || (folder.HasLevel() && programs.RunBelow(folder.level()))) {
       Keep(path, "something of it runs");
     } else if (const auto left = WhatMayBeLeft(folder, SystemClock().Now() + kLookLimit)) {
       Keep(path, *left);
@@ -316,6 +323,11 @@ std::string FindInSetUps(const fs::path& base) {
   return "";
 }
 
+uint64_t KibOfSlot(const SlotFolder& folder, DiskUse use) {
+  const uint64_t own = use.KibOf(folder.path());
+  return folder.HasLevel() ? own + use.KibOf(folder.level()) : own;
+}
+
 // What its tasks run.
 void DescribeTasks(const fs::path& slot, protocol::ListedSlot& listed) {
   protocol::HostDescription description = ReadDescription(SlotFolder(slot));
@@ -356,7 +368,7 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimit
       protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
       if (listed.job == request.tasks_of) DescribeTasks(slot, listed);
       if (!request.closely) continue;
-      listed.size_kib = DiskUse(of_agents).KibOf(slot);
+      listed.size_kib = KibOfSlot(SlotFolder(slot), of_agents);
       const TimePoint deadline = std::min(SystemClock().Now() + limits.one_slot, all_by);
       listed.has_task_files = HasResults(SlotFolder(slot), deadline);
       listed.out_of_time = listed.has_task_files && SystemClock().Now() >= deadline;

@@ -10,6 +10,7 @@
 #include "agent/slot/run_folders.h"
 #include "agent/slot/task_files.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 namespace tfdist::agent {
 namespace {
@@ -29,7 +30,8 @@ void RemoveSecretsOfRuns(const SlotFolder& folder) {
 }  // namespace
 
 void RemoveUnchangedCopy(const SlotFolder& folder) {
-  if (!FindTaskFile(folder, SystemClock().Now() + kResultsLimit)) RemoveWorkFolder(folder);
+  if (FindTaskFile(folder, SystemClock().Now() + kResultsLimit)) return;
+  if (const auto left = RemoveWorkFolder(folder)) Log("{}, ignoring", *left);
 }
 
 void LeaveFolder(const SlotFolder& folder) {

@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <initializer_list>
 #include <optional>
 #include <system_error>
 #include <vector>
 
 #include "agent/slot/mounts.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "job/layout.h"
@@ -24,6 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxInfoBytes = 64 * 1024;
 constexpr size_t kMaxTaskBytes = 100;
+constexpr size_t kMaxLevelMarkBytes = 100;
 
 // A task may have left folders that it made read-only.
 void MakeRemovable(const fs::path& folder) {
@@ -59,15 +63,15 @@ void RemoveEmptyKept(const fs::path& job) {
   rmdir(kept.parent_path().c_str());
 }
 
-// What is left, or may be, and why.
-std::optional<std::string> RemoveContent(const SlotFolder& folder) {
+// All but what is called as one of `marks`. What is left, or may be, and why.
+std::optional<std::string> RemoveContent(const fs::path& folder,
+                                         std::initializer_list<std::string_view> marks) {
   std::error_code error;
   std::vector<fs::path> paths;
-  for (fs::directory_iterator entry(folder.path(), error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (entry->path() != folder.info() && entry->path() != folder.executable()) {
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (std::ranges::find(marks, entry->path().filename().string()) == marks.end())
       paths.push_back(entry->path());
-    }
   }
   std::optional<std::string> left;
   if (error && !IsGone(error)) left = error.message();
@@ -76,6 +80,51 @@ std::optional<std::string> RemoveContent(const SlotFolder& folder) {
     if (error && !IsGone(error)) left = fmt::format("{}: {}", path.string(), error.message());
   }
   return left;
+}
+
+// nullopt: not known.
+std::optional<std::vector<SlotFolder>> SlotsOfJob(const fs::path& job) {
+  std::vector<SlotFolder> slots;
+  std::error_code error;
+  // Not a range's for: its ++ throws.
+  for (fs::directory_iterator entry(job, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (layout::ParseSlotName(entry->path().filename().string())) slots.emplace_back(entry->path());
+  }
+  return error ? std::nullopt : std::optional(std::move(slots));
+}
+
+std::string LevelMarkOf(const SlotFolder& folder) {
+  return folder.path().filename().string() + "\n";
+}
+
+// With its mark in it, and in one step: no other slot ever sees it without. Only a folder that holds nothing is replaced.
+void TakeLevel(const SlotFolder& folder) {
+  if (folder.HasLevel()) return;
+  const fs::path aside = folder.path() / kLevelAside;
+  if (const auto left = RemoveTree(aside))
+    throw Error(Phase::kFiles, fmt::format("{}: {}", aside.string(), *left));
+  MakePrivateFolder(aside);
+  ReplaceFile(aside / layout::kLevelMark, LevelMarkOf(folder), 0600);
+  FailPoint("level marked aside");
+  // A file server may have done it though it says that it has not: the mark tells.
+  if (rename(aside.c_str(), folder.level().c_str()) != 0) (void)RemoveTree(aside);
+  FailPoint("level renamed");
+}
+
+// In one step, too: what is called as the level has a mark, always. Then it is a part of the slot's folder.
+std::optional<std::string> PutLevelAside(const SlotFolder& folder) {
+  if (!folder.HasLevel()) return std::nullopt;
+  const fs::path level = folder.level();
+  MakeRemovable(level);
+  if (auto left = RemoveContent(level, {layout::kLevelMark})) return left;
+  const fs::path aside = folder.path() / kLevelAside;
+  if (auto left = RemoveTree(aside)) return fmt::format("{}: {}", aside.string(), *left);
+  FailPoint("level with its mark only");
+  if (rename(level.c_str(), aside.c_str()) != 0 && errno != ENOENT)
+    return WithErrno(level.string(), errno);
+  FailPoint("level put aside");
+  return std::nullopt;
 }
 
 std::optional<SlotInfo> InferFromPath(const fs::path& path) {
@@ -134,12 +183,50 @@ std::optional<std::string> RemoveTree(const fs::path& folder) {
   return error.message();
 }
 
-void RemoveWorkFolder(const SlotFolder& folder) { (void)RemoveTree(folder.work()); }
+bool SlotFolder::HasLevel() const {
+  struct stat info {};
+  const fs::path folder = level();
+  if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
+    return false;
+  try {
+    return ReadOwnFileIfExists(folder / layout::kLevelMark, kMaxLevelMarkBytes) ==
+           LevelMarkOf(*this);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void MakeWorkFolder(const SlotFolder& folder, bool takes_level) {
+  if (takes_level) TakeLevel(folder);
+  MakePrivateFolder(folder.work());
+}
+
+std::optional<std::string> RemoveWorkFolder(const SlotFolder& folder) {
+  const fs::path work = folder.work();
+  if (auto left = RemoveTree(work)) return fmt::format("{}: {}", work.string(), *left);
+  return std::nullopt;
+}
+
+bool LevelIsNobodys(const SlotFolder& folder) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(folder.level(), error))) return false;
+  const auto slots = SlotsOfJob(folder.path().parent_path());
+  return slots && std::ranges::none_of(*slots, &SlotFolder::HasLevel);
+}
+
+std::optional<std::string> RemoveLevelOfNoSlot(const fs::path& job) {
+  const auto slots = SlotsOfJob(job);
+  return slots && slots->empty() ? RemoveTree(job / layout::kLevel) : std::nullopt;
+}
 
 std::optional<std::string> RemoveSlotFolder(const SlotFolder& folder) {
   if (auto why = WhyMounted(folder.path())) return why;
+  if (folder.HasLevel()) {
+    if (auto why = WhyMounted(folder.level())) return why;
+  }
+  if (auto left = PutLevelAside(folder)) return left;
   MakeRemovable(folder.path());
-  if (auto left = RemoveContent(folder)) return left;
+  if (auto left = RemoveContent(folder.path(), {layout::kAgent, layout::kSlotInfo})) return left;
   for (const fs::path& mark : {folder.executable(), folder.info()}) unlink(mark.c_str());
   if (rmdir(folder.path().c_str()) != 0 && errno != ENOENT) {
     auto left = WithErrno("the folder", errno);

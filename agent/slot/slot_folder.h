@@ -1,5 +1,6 @@
 // `<base>/jobs/<job id>/h<slot>/`: what one slot of one job has on its host, and where in it things
-// lie.
+// lie. One slot there has `<base>/jobs/<job id>/run/` as well, the level above its work folder: a mark in
+// it names the slot, and the level comes and goes with it.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,9 @@ struct SlotInfo {
 // "worker:2" -> "worker-2": under `<slot folder>/tasks/`.
 std::string TaskFolderName(std::string_view task);
 
+// In a slot's folder: the level while it is being made.
+inline constexpr std::string_view kLevelAside = "run.new";
+
 class SlotFolder {
  public:
   explicit SlotFolder(std::filesystem::path path) : path_(std::move(path)) {}
@@ -46,7 +50,14 @@ class SlotFolder {
   [[nodiscard]] std::filesystem::path key() const { return path_ / "key"; }
   [[nodiscard]] std::filesystem::path secret() const { return path_ / "secret"; }
   [[nodiscard]] std::filesystem::path description() const { return path_ / "description"; }
-  [[nodiscard]] std::filesystem::path work() const { return path_ / "work"; }
+  // `run` of the job, whichever slot has it.
+  [[nodiscard]] std::filesystem::path level() const { return path_.parent_path() / layout::kLevel; }
+  // Whether this slot has it. What another account has made does not count. Reads files.
+  [[nodiscard]] bool HasLevel() const;
+  // Where its tasks start: in the level of the slot that has it, else in its own folder. Reads files.
+  [[nodiscard]] std::filesystem::path work() const {
+    return (HasLevel() ? level() : path_) / layout::kWork;
+  }
   [[nodiscard]] std::filesystem::path runtime() const { return path_ / "runtime"; }
   [[nodiscard]] std::filesystem::path tasks() const { return path_ / "tasks"; }
   [[nodiscard]] std::filesystem::path TaskFolder(std::string_view task) const;
@@ -85,10 +96,20 @@ std::filesystem::path UsersOfKept(const std::filesystem::path& kept);
 // (mounts.h).
 std::optional<std::string> RemoveTree(const std::filesystem::path& folder);
 
-// Removes the folder in which tasks start, with all that is in it.
-void RemoveWorkFolder(const SlotFolder& folder);
+// Makes the folder in which tasks start, empty; it does not exist. `takes_level`: in the job's level, unless another slot has that, perhaps one
+// of another machine that shares the job's folder. Throws Error(kFiles).
+void MakeWorkFolder(const SlotFolder& folder, bool takes_level);
 
-// As RemoveTree, and the job's folder with its last slot; what cannot be removed stays: says what, and why. nullopt: all is gone. What
+// Removes the folder in which tasks start, with all that is in it; what is left, and why, as RemoveTree.
+std::optional<std::string> RemoveWorkFolder(const SlotFolder& folder);
+
+// Whether the job of `folder` has a level and none of its slots here has that: somebody has removed its mark, or its slot.
+bool LevelIsNobodys(const SlotFolder& folder);
+
+// Removes the level of a job that has no slot here.
+std::optional<std::string> RemoveLevelOfNoSlot(const std::filesystem::path& job);
+
+// As RemoveTree, with the level that it has, and the job's folder with its last slot; what cannot be removed stays: says what, and why. nullopt: all is gone. What
 // IsSlotFolder goes by is removed last: a folder of which something is left is one still.
 std::optional<std::string> RemoveSlotFolder(const SlotFolder& folder);
 

@@ -1,6 +1,9 @@
 #include "agent/slot/slot_folder.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "agent/slot/mounts.h"
 #include "agent/slot/task_files.h"
@@ -53,6 +56,103 @@ TEST(SlotFolder, ALinkIsRemovedWithoutALookAtWhatItLeadsTo) {
   EXPECT_EQ(RemoveTree(temporary.path() / "link"), std::nullopt);
   EXPECT_EQ(std::filesystem::status(results).permissions(), std::filesystem::perms{0500});
   EXPECT_FALSE(std::filesystem::exists(temporary.path() / "link"));
+}
+
+class LevelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const SlotFolder& folder : {first_, second_}) {
+      MakePrivateFolder(folder.path());
+      ReplaceFile(folder.info(), "{}", 0600);
+    }
+  }
+  static bool HasTaskFile(const SlotFolder& folder) {
+    return FindTaskFile(folder, SystemClock().Now() + std::chrono::minutes(1)).has_value();
+  }
+
+  const TemporaryFolder temporary_;
+  const std::filesystem::path job_ = temporary_.path() / "jobs/t-20260801T120000Z-a1b2c3";
+  const SlotFolder first_{job_ / "h3"};
+  const SlotFolder second_{job_ / "h4"};
+};
+
+TEST_F(LevelTest, OneSlotHasItAndKeepsIt) {
+  MakeWorkFolder(first_, true);
+  MakeWorkFolder(second_, true);  // as of another machine that shares the folder
+  EXPECT_EQ(first_.work(), job_ / "run/work");
+  EXPECT_EQ(second_.work(), job_ / "h4/work");
+  EXPECT_TRUE(std::filesystem::is_directory(first_.work()));
+  EXPECT_TRUE(std::filesystem::is_directory(second_.work()));
+  EXPECT_EQ(RemoveWorkFolder(first_), std::nullopt);
+  MakeWorkFolder(first_, true);  // as where a start is tried again
+  EXPECT_EQ(first_.work(), job_ / "run/work");
+  EXPECT_EQ(SlotFolder(job_ / "h3").work(), job_ / "run/work");  // of a restarted agent
+}
+
+TEST_F(LevelTest, ASlotThatIsNotToHaveItKeepsItsOwnFolder) {
+  MakeWorkFolder(second_, false);
+  EXPECT_EQ(second_.work(), job_ / "h4/work");
+  EXPECT_FALSE(std::filesystem::exists(job_ / "run"));
+}
+
+TEST_F(LevelTest, WhatATaskWritesAboveItsWorkFolderIsFoundAndGoesWithItsSlotOnly) {
+  MakeWorkFolder(first_, true);
+  MakeWorkFolder(second_, false);
+  RememberUnpacked(first_);
+  RememberUnpacked(second_);
+  EXPECT_FALSE(HasTaskFile(first_));
+  ReplaceFile(first_.work() / "../result", "theirs", 0600);
+  EXPECT_TRUE(HasTaskFile(first_));
+  EXPECT_FALSE(HasTaskFile(second_));
+  EXPECT_EQ(RemoveSlotFolder(second_), std::nullopt);
+  EXPECT_EQ(ReadFileIfExists(job_ / "run/result", 100), "theirs");
+  EXPECT_EQ(RemoveSlotFolder(first_), std::nullopt);
+  EXPECT_FALSE(std::filesystem::exists(job_));
+}
+
+TEST_F(LevelTest, GoesBeforeItsSlotAndLeavesTheOther) {
+  MakeWorkFolder(first_, true);
+  MakeWorkFolder(second_, true);
+  std::filesystem::permissions(first_.work(), std::filesystem::perms{0500});
+  EXPECT_EQ(RemoveSlotFolder(first_), std::nullopt);
+  EXPECT_FALSE(std::filesystem::exists(job_ / "run"));
+  EXPECT_EQ(second_.work(), job_ / "h4/work");
+  EXPECT_EQ(RemoveSlotFolder(second_), std::nullopt);
+}
+
+TEST_F(LevelTest, OneThatIsNotOfTfdistIsLeftAlone) {
+  std::filesystem::create_directory(job_ / "run");
+  ReplaceFile(job_ / "run/result", "theirs", 0600);
+  MakeWorkFolder(first_, true);
+  EXPECT_EQ(first_.work(), job_ / "h3/work");
+  EXPECT_TRUE(HasTaskFile(second_)) << "whose it is, nobody knows";
+  EXPECT_EQ(RemoveLevelOfNoSlot(job_), std::nullopt);
+  EXPECT_TRUE(std::filesystem::exists(job_ / "run/result")) << "slots are here";
+  EXPECT_EQ(RemoveSlotFolder(first_), std::nullopt);
+  EXPECT_EQ(RemoveSlotFolder(second_), std::nullopt);
+  EXPECT_TRUE(std::filesystem::exists(job_ / "run/result")) << "nobody's word removes it";
+  EXPECT_EQ(RemoveLevelOfNoSlot(job_), std::nullopt);
+  EXPECT_FALSE(std::filesystem::exists(job_ / "run"));
+}
+
+TEST_F(LevelTest, ALinkInItsPlaceIsNotFollowed) {
+  const std::filesystem::path elsewhere = temporary_.path() / "elsewhere";
+  std::filesystem::create_directory(elsewhere);
+  ReplaceFile(elsewhere / ".slot", "h3\n", 0600);
+  std::filesystem::create_directory_symlink(elsewhere, job_ / "run");
+  EXPECT_FALSE(first_.HasLevel());
+  MakeWorkFolder(first_, true);
+  EXPECT_EQ(first_.work(), job_ / "h3/work");
+  std::filesystem::remove(job_ / "run");
+  MakePrivateFolder(job_ / "run");
+  std::filesystem::create_symlink(elsewhere / ".slot", job_ / "run/.slot");
+  EXPECT_FALSE(first_.HasLevel());
+  std::filesystem::remove(job_ / "run/.slot");
+  if (geteuid() != 0) return;
+  ReplaceFile(job_ / "run/.slot", "h3\n", 0600);
+  EXPECT_TRUE(first_.HasLevel());
+  ASSERT_EQ(lchown((job_ / "run").c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(first_.HasLevel());
 }
 
 // Or the folder would be kept as one that holds results.

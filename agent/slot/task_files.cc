@@ -154,28 +154,42 @@ class Unpacked {
   std::optional<std::vector<std::string>> manifest_;
 };
 
-std::optional<fs::path> FindBesides(const SlotFolder& folder) {
+// "slot.json", and what it is for a moment: "slot.json.a1B2c3".
+bool IsCalled(std::string_view name, std::string_view own) {
+  return name.starts_with(own) && (name.size() == own.size() || name[own.size()] == '.');
+}
+
+bool IsOwnNameInLevel(std::string_view name) {
+  return name == layout::kWork || IsCalled(name, layout::kLevelMark);
+}
+
+std::optional<fs::path> FindBesides(const fs::path& folder, bool (*is_own)(std::string_view)) {
   std::error_code error;
-  for (fs::directory_iterator entry(folder.path(), error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (!IsOwnName(entry->path().filename().string())) return entry->path();
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (!is_own(entry->path().filename().string())) return entry->path();
   }
-  return error ? std::optional(folder.path()) : std::nullopt;
+  return error ? std::optional(folder) : std::nullopt;
+}
+
+std::optional<fs::path> FindInLevel(const SlotFolder& folder) {
+  if (folder.HasLevel()) return FindBesides(folder.level(), IsOwnNameInLevel);
+  if (!LevelIsNobodys(folder)) return std::nullopt;
+  return FindBesides(folder.level(),
+                     [](std::string_view name) { return IsCalled(name, layout::kLevelMark); });
 }
 
 }  // namespace
 
 bool IsOwnName(std::string_view name) {
-  constexpr std::array<std::string_view, 21> kNames = {
+  constexpr std::array<std::string_view, 22> kNames = {
       layout::kAgent, layout::kSlotInfo,  "agent.log",    "sock",
-      "key",          "secret",           "work",         protocol::kWorkTimes,
+      "key",          "secret",           layout::kWork,  protocol::kWorkTimes,
       "unpacked",     "runtime",          "runtime-cuda", "tasks",
       "left",         "peers.json",       "events.jsonl", "events.reserve",
       "description",  "coordinator.json", "committed",    "orphaned",
-      "engines"};
-  return std::ranges::any_of(kNames, [name](std::string_view own) {
-    return name.starts_with(own) && (name.size() == own.size() || name[own.size()] == '.');
-  });
+      "engines",      kLevelAside};
+  return std::ranges::any_of(kNames, [name](std::string_view own) { return IsCalled(name, own); });
 }
 
 void RememberTree(const fs::path& root, const fs::path& note) {
@@ -276,7 +290,8 @@ std::vector<TaskFile> ListKeptFiles(const fs::path& kept) {
 }
 
 std::optional<fs::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline) {
-  if (auto found = FindBesides(folder)) return found;
+  if (auto found = FindBesides(folder.path(), IsOwnName)) return found;
+  if (auto found = FindInLevel(folder)) return found;
   const fs::path tasks = folder.tasks();
   const auto is_own = [&](const fs::path& path, const struct stat& info) {
     return IsOwnBelowTasks(tasks, path, info);

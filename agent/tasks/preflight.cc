@@ -60,10 +60,8 @@ void PlaceFiles(const HostDescription& description, const FileStore& store,
 void UnpackWorkdir(const HostDescription& description, const FileStore& store,
                    const SlotFolder& folder) {
   // What an earlier try has left must not be mixed with this one.
-  if (const auto left = RemoveTree(folder.work())) {
-    throw Error(Phase::kFiles, fmt::format("{}: {}", folder.work().string(), *left));
-  }
-  MakePrivateFolder(folder.work());
+  if (const auto left = RemoveWorkFolder(folder)) throw Error(Phase::kFiles, *left);
+  MakeWorkFolder(folder, description.first_of_machine);
   for (const FileDescription& archive : description.workdir) {
     UnpackArchive(store.PathOf(archive.sha256), folder.work(), kUnpackLimit);
   }
@@ -163,7 +161,7 @@ void CheckCommands(const HostDescription& description, const SlotFolder& folder,
   for (const TaskDescription& task : description.tasks) {
     if (task.container) continue;  // its command is in the image: PrepareContainers
     const RunSpec spec = MakePreflightSpec(task, folder, info, host);
-    CheckStartFolder(spec, folder.path().string());
+    CheckStartFolder(spec, folder.work().string());
     CheckCommand(spec);
     CheckModule(spec, asked);
   }

@@ -149,7 +149,7 @@ void SayWhereResultsLie(const JobRecord& record) {
   }
   if (record.bases.empty() || record.bases[0].empty()) return;
   if (!all_elsewhere) {
-    Say("tfdist: files of its tasks, if any: tfdist pull {0}, or {1}/jobs/{0}/h*/work on "
+    Say("tfdist: files of its tasks, if any: tfdist pull {0}, or {1}/jobs/{0}/*/work on "
         "the hosts\n",
         record.id, record.bases[0]);
   }

@@ -107,6 +107,7 @@ protocol::HostDescription DescribeHost(const Plan& plan, int slot) {
   description.slots = DescribeSlots(plan);
   description.shared = plan.shared;
   description.needs_ports = plan.needs_ports;
+  description.first_of_machine = plan.hosts.at(static_cast<size_t>(slot)).first_of_machine;
   return description;
 }
 

@@ -55,5 +55,16 @@ TEST_F(Describe, ASpareHostHasItsOwnVariables) {
   }
 }
 
+TEST_F(Describe, TheFirstSlotOfEachMachineIsToldThatItIs) {
+  const Plan plan = LoadCluster(
+      "layout = \"mirrored\"\n"
+      "hosts = [{ address = \"h1\", slots = 2 }, \"h2\", { address = \"h3\", spare = true }]\n"
+      "[roles.worker]\ncommand = [\"c\"]");
+  std::vector<bool> first;
+  for (size_t slot = 0; slot < plan.hosts.size(); ++slot)
+    first.push_back(DescribeHost(plan, static_cast<int>(slot)).first_of_machine);
+  EXPECT_THAT(first, ElementsAre(true, false, true, true));
+}
+
 }  // namespace
 }  // namespace tfdist::cli

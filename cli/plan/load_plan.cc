@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "base/failures.h"
@@ -81,6 +82,7 @@ std::vector<HostPlan> PlanHosts(const Placement& placement) {
   std::map<int, int> slots;
   for (const int machine : machines) ++slots[machine];
   std::vector<HostPlan> hosts;
+  std::set<int> seen;
   for (const HostEntry& entry : placement.hosts) {
     HostPlan host;
     host.name = entry.address;
@@ -93,6 +95,7 @@ std::vector<HostPlan> PlanHosts(const Placement& placement) {
     host.local = entry.local;
     host.spare = entry.spare;
     host.slots = slots[machines[hosts.size()]];
+    host.first_of_machine = seen.insert(machines[hosts.size()]).second;
     host.gpus = entry.gpus.value_or(std::vector<std::string>());
     hosts.push_back(std::move(host));
   }

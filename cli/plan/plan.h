@@ -30,7 +30,8 @@ struct HostPlan {
   std::string slurm_job;        // srun: the allocation whose node `ssh` is; else empty
   bool local = false;           // transport = "local": no SSH
   bool spare = false;
-  int slots = 1;  // of its machine, this one too
+  int slots = 1;                 // of its machine, this one too
+  bool first_of_machine = true;  // of these slots
   // That the file lists: "0", "GPU-6d2b..."; empty: not said, or none.
   std::vector<std::string> gpus;
   // Variables of tasks there, over what the file says for all hosts.

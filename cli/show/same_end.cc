@@ -3,6 +3,8 @@
 #include <cctype>
 #include <string>
 
+#include "base/text.h"
+
 namespace tfdist::cli {
 namespace {
 
@@ -12,7 +14,7 @@ std::string_view FromTraceback(std::string_view lines) {
   return begin == lines.npos ? lines : lines.substr(begin);
 }
 
-// "/jobs/ID/h12/work" -> "/jobs/ID/h/work".
+// "/jobs/ID/h12/work" and "/jobs/ID/run/work" -> "/jobs/ID/h/work".
 std::string WithoutSlots(std::string_view lines) {
   constexpr std::string_view kSlot = "/h";
   std::string text;
@@ -23,6 +25,7 @@ std::string WithoutSlots(std::string_view lines) {
     while (end < lines.size() && isdigit(static_cast<unsigned char>(lines[end])) != 0) ++end;
     if (lines.substr(end).starts_with('/')) at = end - 1;
   }
+  ReplaceAll(text, "/run/work", "/h/work");
   return text;
 }
 

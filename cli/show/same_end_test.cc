@@ -14,6 +14,7 @@ std::string TracebackIn(const std::string& folder) {
 
 TEST(SameEnd, IsTheSameTracebackInTheFoldersOfTwoSlots) {
   EXPECT_TRUE(EndAlike(TracebackIn("h0"), TracebackIn("h12")));
+  EXPECT_TRUE(EndAlike(TracebackIn("run"), TracebackIn("h1")));
   EXPECT_TRUE(EndAlike("step 3\n" + TracebackIn("h0"), "step 4\n" + TracebackIn("h1")));
 }
 

@@ -93,7 +93,7 @@ class Situation:
     def seen(self):
         """id -> state as this machine knows it, and whether what the job wrote is there."""
         states = {row["job"]: row["state"] for row in json.loads(self.user.run("list", "--json").out)}
-        results = {path.parts[path.parts.index("jobs") + 1] for path in self.user.folder.rglob("h0/work/result")}
+        results = {path.parts[path.parts.index("jobs") + 1] for path in self.user.folder.rglob("run/work/result")}
         return {job: (state, job in results) for job, state in states.items()}
 
 

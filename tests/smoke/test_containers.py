@@ -89,10 +89,10 @@ class OfAnEngine:
         self.user.write("work/given", "brought\n")
         up = self.up(task, count=2, task_extra='workdir = "work"\noutput = "separate"\nenv = { WORDS = "a\\n\\"b\\" $c" }\n')
         up.expect(0)
-        self.assertIn('h1/work worker:1 a\nworker:1 | "b" $c\nworker:1 | brought\n', up.out)
+        self.assertIn('run/work worker:1 a\nworker:1 | "b" $c\nworker:1 | brought\n', up.out)
         self.assertIn("worker:1 | aside\n", up.err)
         for host in hosts:
-            made = list(host.home.glob(f".cache/tfdist/jobs/{self.user.job_id()}/h*/work/made"))
+            made = list(host.home.glob(f".cache/tfdist/jobs/{self.user.job_id()}/run/work/made"))
             self.assertEqual([(path.read_text(), path.stat().st_uid) for path in made], [("made\n", host.uid)])
         self.assert_nothing_left()
 
@@ -394,7 +394,7 @@ class Docker(OfAnEngine, unittest.TestCase):
         up = self.start(shell("echo on; until [ -e go ]; do sleep 0.1; done; x=0123456789abcdef; while true; do x=$x$x; done"))
         [name] = engines.containers(hosts[0])
         engines.docker(hosts[0], "update", "--memory", "32m", "--memory-swap", "32m", name)
-        [work] = hosts[0].home.glob(f".cache/tfdist/jobs/{self.user.job_id()}/h*/work")
+        [work] = hosts[0].home.glob(f".cache/tfdist/jobs/{self.user.job_id()}/run/work")
         (work / "go").touch()
         self.assertEqual(up.wait(60), 1)
         self.assertRegex(up.err.read_text(), r"worker:0 on \S+: out of memory: the kernel killed it( at \d+ MiB)?: exit code 137\n")

@@ -19,7 +19,7 @@ import unittest
 
 from tests.support import clusters, processes
 from tests.support.gate import Gate
-from tests.support.tfdist import BIN, ROOT, Tfdist, without_waiting
+from tests.support.tfdist import BIN, ROOT, Tfdist, without_waiting, work_of
 from tests.support.waiting import wait_for
 
 SERVE = 'case "$TFDIST_TASK" in ps:*) exec sleep infinity;; esac; '
@@ -339,7 +339,7 @@ class LocalJob(unittest.TestCase):
         old_logs = next(jobs.glob("logs-*")) / "h0"
         up = self.user.run("up", self.user.write("next.toml", clusters.local("next", shell("true"), slots=1)))
         self.assertEqual(up.code, 0, up)
-        self.assertEqual(next(jobs.glob("results-*/h0/work/model.ckpt")).read_text(), "weights\n")
+        self.assertEqual(next(jobs.glob("results-*/run/work/model.ckpt")).read_text(), "weights\n")
         self.assertFalse(old_logs.exists())
         self.assertIn(f"removed 1 old folder of finished jobs without files of tasks (127.0.0.1: {old_logs})", up.err)
         self.assertIn(f"removed {old_logs}", (self.user.slot_folder(0) / "agent.log").read_text())
@@ -1147,7 +1147,7 @@ class LocalJob(unittest.TestCase):
     def test_purge_asks_before_it_removes_a_finished_job_that_nobody_named(self):
         first = self.start_job("done", "echo weights >model.ckpt")
         self.user.wait_until_ended(first)
-        result = self.user.slot_folder(0, first) / "work/model.ckpt"
+        result = work_of(self.user.slot_folder(0, first)) / "model.ckpt"
         # The record still says that it runs: nobody has looked since.
         record = self.user.folder / f".local/state/tfdist/jobs/{first}.json"
         seen = json.loads(record.read_text())

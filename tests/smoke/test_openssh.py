@@ -100,8 +100,8 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
         self.assertEqual(failed.code, 255, failed)  # the command's own, and not ssh's for "no connection"
         follower = self.user.start("logs", "-f")
         self.user.wait_for_output(follower, b"worker:2 | begin worker:2\n")
-        for number, host in enumerate(hosts):
-            gate = next((host.home / ".cache/tfdist/jobs").iterdir()) / f"h{number}/work/gate"
+        for host in hosts:
+            gate = next((host.home / ".cache/tfdist/jobs").iterdir()) / "run/work/gate"
             gate.write_text("go\n")
         self.assertEqual(follower.wait(60), 0, follower.err.read_text())
         self.assertEqual(len(re.findall(r"\| end\n", follower.out.read_text())), 3)
@@ -129,7 +129,7 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
         script = "mkfifo gate && exec 3<>gate; i=0; while echo line $i; i=$((i+1)); read word <&3 && [ $word = more ]; do :; done"
         up = self.user.start("up", self.write(hosts, shell(script)))
         self.user.wait_for_output(up, b"worker:0 | line 0\n")
-        gate = next((hosts[0].home / ".cache/tfdist/jobs").iterdir()) / "h0/work/gate"
+        gate = next((hosts[0].home / ".cache/tfdist/jobs").iterdir()) / "run/work/gate"
         for turn, victims in ((1, self.masters), (2, self.channels)):
             found = wait_for(victims, "ssh")
             for pid in found:
@@ -210,7 +210,7 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
         shutil.rmtree(old)
         for pid in self.masters():
             processes.kill(pid)
-        gate = next((hosts[0].home / ".cache/tfdist/jobs").iterdir()) / "h0/work/gate"
+        gate = next((hosts[0].home / ".cache/tfdist/jobs").iterdir()) / "run/work/gate"
         gate.write_text("more\n")
         self.user.wait_for_output(up, b"worker:0 | line 1\n")
         [new] = self.folders()

@@ -13,7 +13,7 @@ import unittest
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters
-from tests.support.tfdist import BIN, Tfdist
+from tests.support.tfdist import BIN, Tfdist, work_of
 from tests.support.waiting import wait_for
 
 
@@ -55,7 +55,7 @@ class Pull(unittest.TestCase):
 
     def replace_agent(self, cases):
         """What worker:0's agent says to `list` and `send`, by a shell's `case`."""
-        agent = self.work(0).parent / "agent"
+        agent = self.slot(0) / "agent"
         agent.unlink()
         agent.write_text(f"#!/bin/sh\ncase $2 in\n{cases}\nesac\n")
         agent.chmod(0o700)
@@ -63,8 +63,40 @@ class Pull(unittest.TestCase):
 
     def work(self, number):
         """The folder in which tasks run, on a host."""
-        [folder] = self.hosts[number].home.glob(f".cache/tfdist/jobs/*/h{number}/work")
+        return work_of(self.slot(number))
+
+    def slot(self, number):
+        [folder] = self.hosts[number].home.glob(f".cache/tfdist/jobs/*/h{number}")
         return folder
+
+    def test_tasks_start_at_one_path_on_all_hosts(self):
+        """As mpirun expects it, and whoever keeps absolute paths in a file. What they write above it is theirs, too."""
+        script = "pwd; python3 -c 'import os; print(os.getcwd())'; echo {workdir}; echo 1 >../above"
+        up = self.run_job(script)
+        job = self.user.job_id()
+        folders = [line.split(" | ")[1] for line in up.out.splitlines() if " | " in line]
+        self.assertEqual(folders, [f"/home/trainer/.cache/tfdist/jobs/{job}/run/work"] * 6)
+        for number, host in enumerate(self.hosts):
+            self.assertEqual(work_of(self.slot(number)).parent.name, "run")
+        file = str(self.user.folder / "cluster.toml")
+        self.assertRegex(self.user.run("clean", "-n", file).expect(0).out, rf"job {job}, slot 0: HAS FILES OF TASKS\n[^$]*job {job}, slot 1: HAS FILES OF TASKS\n")
+        self.user.run("down", "--purge", "-y", "job").expect(0)
+        for host in self.hosts:
+            self.assertEqual(list(host.home.glob(".cache/tfdist/jobs/*")), [])
+
+    def test_a_further_slot_of_a_machine_has_a_folder_of_its_own(self):
+        up = self.user.run("up", "--no-workdir", "-H", "localhost:3", "--set", "task.gpus=0", "--",
+                           "sh", "-c", 'echo "$RANK $(pwd)"; pwd >made; cat made').expect(0)
+        job = self.user.job_id()
+        folder = self.user.folder / ".cache/tfdist/jobs" / job
+        lines = {tuple(line.split(" | ")[1].split()) for line in up.out.splitlines() if line.count(" ") == 3 and " | " in line}
+        self.assertEqual(lines, {("0", f"{folder}/run/work"), ("1", f"{folder}/h1/work"), ("2", f"{folder}/h2/work")})
+        self.user.run("pull", job).expect(0)
+        for number, name in enumerate(("run", "h1", "h2")):
+            self.assertEqual((self.user.folder / job / f"worker-{number}/made").read_text(), f"{folder}/{name}/work\n")
+        self.assertIn(f"{folder}/run/work\n", self.user.run("exec", "-H", "localhost", "--", "cat", f"{folder}/run/work/made").expect(0).out)
+        self.user.run("down", "--purge", "-y", job).expect(0)
+        self.assertEqual(list((self.user.folder / ".cache/tfdist/jobs").glob("*")), [])
 
     def test_patterns_choose_files_and_a_dry_run_brings_none(self):
         self.run_job('mkdir -p ckpt; echo 1 >ckpt/a.bin; echo 1 >ckpt/b.bin; echo 1 >ckpt/c.txt; echo 1 >d.bin')

@@ -4,6 +4,7 @@ import os
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_local import shell
 from tests.support import clusters
 from tests.support.tfdist import Tfdist
 
@@ -52,3 +53,21 @@ class Shared(unittest.TestCase):
         result, hosts = self.up("/home/trainer", code=3, before=lambda hosts: hosts[1].refuse_key())
         self.assertIn(f"{hosts[1].address}: authentication", result.err)
         self.assert_no_mark(hosts[0])
+
+    def test_machines_that_share_a_home_folder_have_one_work_folder_each(self):
+        """One of them has the path that all have where nothing is shared."""
+        hosts = Hosts(3, shared_home=True)
+        hosts.start()
+        self.addCleanup(hosts.stop)
+        script = 'echo "$RANK $(pwd)"; pwd >made; echo 1 >../above'
+        up = self.user.run("up", self.user.write("cluster.toml", clusters.over_ssh("job", shell(script), hosts, layout="mirrored"))).expect(0)
+        job = self.user.job_id()
+        folder = f"/home/trainer/.cache/tfdist/jobs/{job}"
+        lines = dict(line.split(" | ")[1].split() for line in up.out.splitlines() if " | " in line)
+        [first] = [rank for rank, path in lines.items() if path == f"{folder}/run/work"]
+        self.assertEqual(lines, {rank: f"{folder}/run/work" if rank == first else f"{folder}/h{rank}/work" for rank in "012"})
+        self.user.run("pull", job).expect(0)
+        for rank, path in lines.items():
+            self.assertEqual((self.user.folder / job / f"worker-{rank}/made").read_text(), f"{path}\n")
+        self.user.run("down", "--purge", "-y", "job").expect(0)
+        self.assertEqual(list(hosts[0].home.glob(".cache/tfdist/jobs/*")), [])

@@ -555,7 +555,7 @@ class Faults(OverSsh):
         up = self.user.start("up", self.write(hosts, shell(script)))
         self.user.wait_for_output(up, b"master:0 | 100\n")
         self.user.wait_for_output(up, b"worker:0 | line 0\n")
-        gate = self.job_folder(hosts[1]) / "h1/work/gate"
+        gate = self.job_folder(hosts[1]) / "run/work/gate"
         gate.write_text("more\n")
         self.user.wait_for_output(up, b"worker:0 | line 1\n")
         self.kill(hosts[0], lambda argv: argv[:2] == ["tfdist-agent", "agent"])

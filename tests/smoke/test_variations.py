@@ -17,7 +17,7 @@ import unittest
 from tests.smoke.test_local import shell
 from tests.support import clusters
 from tests.support.shown import columns_of
-from tests.support.tfdist import BIN, Tfdist
+from tests.support.tfdist import BIN, Tfdist, work_of
 from tests.support.waiting import wait_for
 
 
@@ -86,7 +86,7 @@ command = {clusters.toml_list(command)}
             folders = [path.parent for path in self.user.folder.glob(".cache/tfdist/jobs/*/h*/slot.json")]
             self.assertEqual(len(folders), 2)
             for folder in folders:
-                self.assertEqual(sorted(path.name for path in folder.glob("work/*")), kept)
+                self.assertEqual(sorted(path.name for path in work_of(folder).glob("*")), kept)
             self.assertEqual(self.user.run("down", "--purge", "job").code, 0)
 
     def test_two_jobs_side_by_side_are_told_apart(self):

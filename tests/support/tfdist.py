@@ -19,6 +19,12 @@ BIN = pathlib.Path(os.environ.get("TFDIST_BIN_DIR", ROOT / "build/bin"))
 JOB_ID = re.compile(r"[A-Za-z0-9._-]+-\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
+def work_of(slot):
+    """Where the tasks of a slot start, by its folder: as SlotFolder::work()."""
+    mark = slot.parent / "run/.slot"
+    return slot.parent / "run/work" if mark.exists() and mark.read_text() == f"{slot.name}\n" else slot / "work"
+
+
 def without_waiting(text):
     """What a command said, but for what it waits for: it says that after a second, `up` after five, which a busy machine may need."""
     return re.sub(r"(?m)^tfdist: (\d+ s: )?waiting for .*\n", "", text)
