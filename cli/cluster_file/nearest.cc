@@ -20,7 +20,7 @@ size_t Tolerance(std::string_view word) { return 1 + word.size() / 4; }
 // What was left out at the end counts as one mistake: "miror" for "mirrored".
 size_t Distance(std::string_view word, std::string_view candidate) {
   size_t distance = EditDistance(word, candidate);
-  if (word.size() < kShortestBeginning) return distance;
+  if (word.size() < kShortestBeginning || word.starts_with('-')) return distance;
   for (size_t length = word.size() - 1; length <= word.size() + 1; ++length) {
     if (length >= candidate.size()) break;
     distance = std::min(distance, 1 + EditDistance(word, candidate.substr(0, length)));

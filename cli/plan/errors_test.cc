@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <array>
 #include <fstream>
 #include <sstream>
 
@@ -347,6 +348,7 @@ TEST(Nearest, FindsWhatWasMeant) {
   EXPECT_EQ(NearestWord("workdri", kKnown), "workdir");
   EXPECT_EQ(NearestWord("evn", kKnown), "env");
   EXPECT_EQ(NearestWord("comm", kKnown), "command");
+  EXPECT_EQ(NearestWord("--lr", std::array<std::string_view, 1>{"--layout"}), "");
   constexpr std::string_view kLayouts[] = {"uai", "mirrored", "roles"};
   EXPECT_EQ(NearestWord("miror", kLayouts), "mirrored");
   EXPECT_EQ(NearestWord("mirrr", kLayouts), "mirrored");
