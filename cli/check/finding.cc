@@ -5,10 +5,12 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr size_t kMostNamed = 4;
+constexpr size_t kMostInFinding = 4;
 
 }  // namespace
 
-std::string ListOf(const std::vector<std::string>& names) { return HostNames(names, kMostNamed); }
+std::string ListOf(const std::vector<std::string>& names) {
+  return HostNames(names, kMostInFinding);
+}
 
 }  // namespace tfdist::cli

@@ -9,6 +9,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/render/table.h"
 #include "cli/show/host_fold.h"
@@ -65,7 +66,9 @@ void PrintFact(std::string_view name, const std::string& text) {
 
 void PrintFacts(const JobRecord& record) {
   const JobOrigin& origin = record.origin;
-  Print("job {}: {}\n", record.id, StateWithWhy(record.last_seen));
+  const std::string not_begun = WhyNotBegun(record).value_or("");
+  Print("job {}: {}{}{}\n", record.id, StateWithWhy(record.last_seen),
+        not_begun.empty() ? "" : ": ", not_begun);
   PrintFact("started:", fmt::format("{}{}{}", record.created, record.file.empty() ? "" : " from ",
                                     record.file.string()));
   if (!IsKnownHere(record.id)) {

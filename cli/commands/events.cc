@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/find/last_known.h"
@@ -126,6 +127,7 @@ int EventsUnanswered(const JobRecord& record, const Error& error, bool json) {
 
 int EventsCommand(const EventsArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Deed::kLook);
+  if (SayIfNotBegun(record)) return kExitSuccess;
   try {
     const JobView view = LookAtEvents(record, arguments.json);
     if (!view.trouble.empty()) Say("tfdist: the job's event log: {}\n", view.trouble);

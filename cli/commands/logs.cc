@@ -11,6 +11,7 @@
 #include "base/unique_fd.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/link/bootstrap.h"
@@ -136,7 +137,10 @@ int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& fol
 
 int LogsCommand(const LogsArguments& arguments) {
   FollowOptions options = OptionsOf(arguments);
-  const auto [record, words] = FindJobAndWords(arguments.words, Deed::kLook);
+  const auto [found, words] = FindJobAndWords(arguments.words, Deed::kLook);
+  const bool only_shows = !arguments.follow && arguments.save.empty();
+  if (only_shows && SayIfNotBegun(found)) return kExitSuccess;
+  const JobRecord record = arguments.follow ? AwaitBegin(found) : found;
   options.tasks = SelectTasks(record, words, arguments.hosts);
   CheckOffsets(arguments, options);
   Interrupts interrupts;

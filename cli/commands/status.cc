@@ -6,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/for_each_job.h"
 #include "cli/exit_codes.h"
+#include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/find/last_known.h"
@@ -191,15 +192,18 @@ json ViewJson(const JobRecord& record, const JobView& view) {
   return value;
 }
 
-// Nobody brings it up any more.
-void SayThatItWasLeft(const JobRecord& record, bool as_json) {
+// `up` is at it, or has left it: nothing of it is on its first host, or no more than files.
+int SayWhyItHasNotBegun(const JobRecord& record, const std::string& not_begun, bool as_json) {
   if (as_json) {
     json value = LastKnownJson(record);
-    value["why"] = WhyItIsLeft(record);
+    value["why"] = not_begun.empty() ? WhyItIsLeft(record) : not_begun;
     PrintJson(value);
-    return;
+  } else if (not_begun.empty()) {
+    Print("job {0}: {1}; tfdist down {0} ends what it left\n", record.id, WhyItIsLeft(record));
+  } else {
+    Print("job {}: {}: {}\n", record.id, StateName(record.last_seen), not_begun);
   }
-  Print("job {0}: {1}; tfdist down {0} ends what it left\n", record.id, WhyItIsLeft(record));
+  return kExitSuccess;
 }
 
 // Says after a second which host it waits for.
@@ -230,21 +234,20 @@ int StatusUnanswered(const JobRecord& record, const Error& error, bool as_json) 
 }
 
 int ShowStatus(const JobRecord& record, bool as_json) {
-  const bool is_left = IsLeftByItsUp(record);
+  // Before the question: what `up` has begun until its end is in the answer.
+  const std::string not_begun = WhyNotBegun(record).value_or("");
+  const bool has_not_begun = !not_begun.empty() || IsLeftByItsUp(record);
   try {
     const JobView view = LookAtOrSay(record);
-    if (is_left && view.state.phase == JobPhase::kNone) {
-      SayThatItWasLeft(record, as_json);
-      return kExitSuccess;
+    if (has_not_begun && view.state.phase == JobPhase::kNone) {
+      return SayWhyItHasNotBegun(record, not_begun, as_json);
     }
     as_json ? PrintJson(ViewJson(record, view)) : PrintTable(record, view);
   } catch (const NothingThere& error) {
-    if (is_left) {
-      SayThatItWasLeft(record, as_json);
-      return kExitSuccess;
-    }
+    if (has_not_begun) return SayWhyItHasNotBegun(record, not_begun, as_json);
     return StatusUnanswered(record, error, as_json);
   } catch (const Error& error) {
+    if (!not_begun.empty()) return SayWhyItHasNotBegun(record, not_begun, as_json);
     return StatusUnanswered(record, error, as_json);
   }
   return kExitSuccess;

@@ -17,6 +17,7 @@
 #include "base/subprocess.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/find/other_hosts.h"
 #include "cli/find/sites.h"
@@ -79,7 +80,8 @@ Sites BoardSite(const JobRecord& record, const Words& given, const Words& rest) 
 }
 
 BoardPlace FindBoardPlace(const TensorBoardArguments& arguments) {
-  const auto [record, rest] = FindJobAndWords(arguments.words, Deed::kLook);
+  const auto [found, rest] = FindJobAndWords(arguments.words, Deed::kLook);
+  const JobRecord record = arguments.wait ? AwaitBegin(found) : found;
   if (record.tasks.empty()) throw Error(Phase::kUsage, "the job has no task");
   BoardPlace place{.job = record,
                    .where = BoardSite(record, arguments.words, rest),

@@ -16,6 +16,7 @@
 #include "cli/cluster_file/quantity.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_look.h"
 #include "cli/find/job_view.h"
@@ -180,7 +181,7 @@ int ShowAgainAndAgain(const JobRecord& record, Watch& watch, const TopArguments&
 
 int TopCommand(const TopArguments& arguments) {
   (void)IntervalOf(arguments);  // wrong before any host is asked
-  const JobRecord record = FindJob(arguments.job, Deed::kLook);
+  const JobRecord record = AwaitBegin(FindJob(arguments.job, Deed::kLook));
   Watch watch(record);
   try {
     return ShowAgainAndAgain(record, watch, arguments);

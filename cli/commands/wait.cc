@@ -11,6 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/for_each_job.h"
 #include "cli/exit_codes.h"
+#include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/find/last_known.h"
@@ -64,7 +65,16 @@ void PrintEnd(const JobRecord& record, const LastSeen& seen) {
              {"ended", seen.ended_ns == 0 ? "" : UtcText(seen.ended_ns)}});
 }
 
+int SayThatItHasNotEnded(const JobRecord& record, const WaitArguments& arguments) {
+  Say("tfdist: job {} has not ended in {}\n", record.id, DurationText(LimitOf(arguments.timeout)));
+  return kExitTimedOut;
+}
+
 int WaitFor(const JobRecord& record, FollowOptions options, const WaitArguments& arguments) {
+  if (WhoBringsUp(record)) {  // still, at --timeout
+    if (arguments.json) PrintEnd(record, record.last_seen);
+    return SayThatItHasNotEnded(record, arguments);
+  }
   options.is_first_off = IsFirstOff(record);
   if (record.last_seen.result == "gone") throw NothingLeftOf("the event log", record);
   if (record.last_seen.is_over()) {
@@ -82,11 +92,7 @@ int WaitFor(const JobRecord& record, FollowOptions options, const WaitArguments&
   if (is_known) NoteLastSeen(record, seen);
   if (follower.interrupted()) return kExitInterrupted;
   if (arguments.json) PrintEnd(record, seen);
-  if (follower.timed_out()) {
-    Say("tfdist: job {} has not ended in {}\n", record.id,
-        DurationText(LimitOf(arguments.timeout)));
-    return kExitTimedOut;
-  }
+  if (follower.timed_out()) return SayThatItHasNotEnded(record, arguments);
   ReportEnd(record, state, false);
   return state.result == protocol::JobResult::kSucceeded ? kExitSuccess : kExitJobFailed;
 }
@@ -109,7 +115,7 @@ int WaitCommand(const WaitArguments& arguments) {
   options.until = EndOf(arguments.timeout);
   // A word that means no job is wrong before anything is waited for.
   return ForEachJob(JobsMeantBy(arguments.jobs, Deed::kLook), [&](const JobRecord& record) {
-    return WaitForOrSayWhy(record, options, arguments);
+    return WaitForOrSayWhy(AwaitBegin(record, options.until), options, arguments);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/find/last_known.h"
@@ -251,10 +252,25 @@ int WhyUnanswered(const JobRecord& record, const Error& error, bool as_json) {
   return kExitHost;
 }
 
+void PrintNotBegun(const JobRecord& record, const std::string& why, bool as_json) {
+  if (!as_json) return Print("job {}: {}: {}\n", record.id, StateName(record.last_seen), why);
+  PrintJson({{"job", record.id},
+             {"name", record.name},
+             {"state", StateName(record.last_seen)},
+             {"why", why},
+             {"waits_for", json::array()},
+             {"look", nullptr},
+             {"incidents", json::array()}});
+}
+
 }  // namespace
 
 int WhyCommand(const WhyArguments& arguments) {
   const JobRecord record = FindJob(arguments.job, Deed::kLook);
+  if (const auto why = WhyNotBegun(record)) {
+    PrintNotBegun(record, *why, arguments.json);
+    return kExitSuccess;
+  }
   try {
     const Whole whole = ReadAll(record);
     arguments.json ? PrintWhyAsJson(record, whole) : PrintWhy(record, whole);

@@ -16,7 +16,7 @@ namespace {
 
 using Answers = std::vector<std::optional<protocol::ResolvedNames>>;
 
-constexpr size_t kMostNamed = 3;  // in one line
+constexpr size_t kMostAddressesNamed = 3;  // in one line
 
 // What a name is worth to the other hosts, the best last.
 enum class Worth { kNothing, kToSome, kAnotherMachine, kAll };
@@ -143,7 +143,7 @@ class Names {
 // "gpu1 is 10.0.0.1, and gpu2 is 10.0.0.2 for the other hosts (HostName in ssh's configuration)"
 std::string TextOf(const std::vector<std::string>& items, std::string_view whom) {
   if (items.empty()) return "";
-  const size_t named = items.size() > kMostNamed ? 1 : items.size();
+  const size_t named = items.size() > kMostAddressesNamed ? 1 : items.size();
   std::string text = items.front();
   for (size_t at = 1; at < named; ++at)
     text += fmt::format(",{} {}", at + 1 == named ? " and" : "", items[at]);

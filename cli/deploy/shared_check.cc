@@ -7,7 +7,7 @@
 namespace tfdist::cli {
 namespace {
 
-constexpr size_t kMostNamed = 3;
+constexpr size_t kMostSharingNamed = 3;
 
 }  // namespace
 
@@ -25,14 +25,14 @@ std::vector<NameWarning> CompareShared(
   std::vector<NameWarning> warnings;
   if (!unusable.empty()) {
     warnings.push_back({fmt::format("the shared folder cannot be used on {}: {}",
-                                    HostNames(unusable, kMostNamed), why),
+                                    HostNames(unusable, kMostSharingNamed), why),
                         "mount it there, or make it, for the account of the tasks"});
   }
   if (!others.empty()) {
     warnings.push_back(
         {fmt::format("the shared folder {} is not the same one everywhere: what {} writes there is "
                      "not seen on {}",
-                     plan.shared, plan.hosts[0].name, HostNames(others, kMostNamed)),
+                     plan.shared, plan.hosts[0].name, HostNames(others, kMostSharingNamed)),
          "mount one file system there on all hosts; on folders of their own a checkpoint that "
          "several ps write is never complete"});
   }

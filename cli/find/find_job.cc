@@ -12,6 +12,7 @@
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/nearest.h"
 #include "cli/find/adopt_job.h"
+#include "cli/find/begun.h"
 #include "cli/find/kept_files.h"
 #include "cli/find/last_seen.h"
 #include "cli/show/host_fold.h"
@@ -260,9 +261,15 @@ NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
             fmt::format("{} of job {} is not there: {}", what, record.id, WhyItIsLeft(record)),
             fmt::format("tfdist down {} ends what it left", record.id)};
   }
+  if (const auto why = WhyNotBegun(record)) {
+    return {Phase::kUsage, fmt::format("{} of job {} is not there: {}", what, record.id, *why),
+            fmt::format("tfdist logs -f {} waits until it begins", record.id)};
+  }
   if (stage == LastSeen::Stage::kStarting || stage == LastSeen::Stage::kNotStarted) {
+    const std::string& why = record.last_seen.why;
     return {Phase::kUsage,
-            fmt::format("{} of job {} is not there: the job has not started", what, record.id),
+            fmt::format("{} of job {} is not there: the job has not started{}{}", what, record.id,
+                        why.empty() ? "" : ": ", why),
             fmt::format("tfdist status {} says how it stands", record.id)};
   }
   return {Phase::kUsage,

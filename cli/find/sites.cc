@@ -9,6 +9,7 @@
 
 #include "base/failures.h"
 #include "cli/cluster_file/command_line_job.h"
+#include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 
@@ -104,6 +105,7 @@ Sites SitesOfJob(const std::vector<std::string>& words, Tasks wanted) {
   const auto [record, rest] = FindJobAndWords(words, Deed::kEnter);
   const Selectors selectors = Sort(record.hosts, rest);
   if (selectors.tasks.empty()) return {HostSites(record.hosts, selectors.hosts), record.ssh};
+  if (WhyNotBegun(record)) throw NothingLeftOf("the folder of its tasks", record);
   return {TaskSites(record, selectors, wanted), record.ssh};
 }
 

@@ -409,10 +409,15 @@ std::optional<std::string> StopBringUp(std::string_view id, TimePoint deadline) 
   return std::nullopt;
 }
 
+std::optional<std::string> WhoBringsUp(const JobRecord& record) {
+  if (record.last_seen.stage != LastSeen::Stage::kStarting) return std::nullopt;
+  const UniqueFd mark(open(MarkPathOf(record.id).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!mark.valid() || IsFree(mark.get())) return std::nullopt;
+  return OwnerOf(mark.get());
+}
+
 bool IsLeftByItsUp(const JobRecord& record) {
-  if (record.last_seen.stage != LastSeen::Stage::kStarting) return false;
-  const UniqueFd file(open(MarkPathOf(record.id).c_str(), O_RDONLY | O_CLOEXEC));
-  return !file.valid() || IsFree(file.get());
+  return record.last_seen.stage == LastSeen::Stage::kStarting && !WhoBringsUp(record);
 }
 
 std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records) {

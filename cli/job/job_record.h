@@ -119,6 +119,8 @@ class BringUpMark {
 // Asks the `up` that brings the job up to roll back, and waits until it is through: the job has begun then, or nobody
 // brings it up any more. Else, at `deadline`, returns which process that is: "pid 17 on gpu07".
 std::optional<std::string> StopBringUp(std::string_view id, TimePoint deadline);
+// The `up` that brings the job up: "pid 17 on gpu07". nullopt: the job has begun, or no `up` is at it.
+std::optional<std::string> WhoBringsUp(const JobRecord& record);
 // The record says that the job is brought up, and no `up` is at it.
 bool IsLeftByItsUp(const JobRecord& record);
 

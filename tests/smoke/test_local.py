@@ -817,6 +817,66 @@ class LocalJob(unittest.TestCase):
                 self.user.run("down", running).expect(0)
                 shutil.rmtree(self.user.folder / "project")
 
+    def start_stopped_packing(self):
+        """`up` that packs until it gets SIGCONT, and what others say of its job."""
+        up = self.start_packing()
+        up.send_signal(signal.SIGSTOP)
+        return up, rf"`up` \(pid {up.pid} on \S+, for \d+s\) has not started it yet"
+
+    def test_who_looks_at_a_job_that_its_up_packs_is_told_so(self):
+        up, told = self.start_stopped_packing()
+        for words in (["status"], ["describe"], ["why"], ["events"], ["logs"], ["logs", "-n", "1"]):
+            with self.subTest(words):
+                said = self.user.run(*words, "job").expect(0)
+                self.assertRegex(said.out + said.err, rf"job job-\S+: (starting: )?{told}")
+        for command in ("status", "why"):
+            with self.subTest(command, json=True):
+                said = json.loads(self.user.run(command, "--json", "job").expect(0).out)
+                self.assertEqual(said["state"], "starting")
+                self.assertRegex(said["why"], told)
+        for words in (["pull", "job"], ["exec", "job", "master:0", "--", "true"], ["shell", "job", "ps:0"], ["restart", "job"], ["tensorboard", "job"],
+                      ["logs", "--save", "saved", "job"]):
+            with self.subTest(words):
+                self.assertRegex(self.user.run(*words).expect(4).err, told)
+        self.assertIn("has not ended in 1s\n", self.user.run("wait", "--timeout", "1s", "job").expect(124).err)
+        up.send_signal(signal.SIGCONT)
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(60), 130, up.err.read_text())
+
+    def test_who_waits_for_a_job_whose_hosts_its_up_sets_up_waits_until_it_begins(self):
+        gate = self.user.folder / "gate"
+        setup = f'\n[setup]\ncommand = ["sh", "-c", "until [ -e {gate} ]; do sleep 0.1; done"]\n'
+        up = self.user.start("up", "-d", self.user.write("setup.toml", clusters.local("job", ["sleep", "infinity"], slots=1) + setup))
+        told = rf"`up` \(pid {up.pid} on \S+, for \d+s\) has not started it yet"
+        wait_for(lambda: "waiting for " in up.err.read_text(), "it sets hosts up")
+        self.assertRegex(self.user.run("status", "job").expect(0).out, told)
+        followers = [self.user.start(*words) for words in (["wait", "job"], ["logs", "-f", "job"], ["top", "job"])]
+        left = self.user.start("wait", "job")
+        for follower in (*followers, left):
+            wait_for(lambda one=follower: re.search(told, one.err.read_text()), lambda one=follower: one.err.read_text())
+        left.send_signal(signal.SIGINT)
+        self.assertEqual(left.wait(10), 130)
+        self.assertRegex(left.err.read_text(), r"tfdist: interrupted: job \S+ has not begun; its `up` goes on\n")
+        gate.touch()
+        self.assertEqual(up.wait(60), 0, up.err.read_text())
+        wait_for(lambda: "running" in followers[2].out.read_text(), "top shows the job")
+        self.user.run("down", "job").expect(0)
+        self.assertEqual([follower.wait(30) for follower in followers], [1, 0, 0], [one.err.read_text() for one in followers])
+        self.assert_nothing_left()
+
+    def test_who_waits_for_a_job_that_its_up_gives_up_is_told_so(self):
+        up, told = self.start_stopped_packing()
+        waits = self.user.start("wait", "job")
+        follows = self.user.start("logs", "-f", "job")
+        for one in (waits, follows):
+            wait_for(lambda one=one: re.search(told, one.err.read_text()), lambda one=one: one.err.read_text())
+        up.send_signal(signal.SIGCONT)
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(60), 130, up.err.read_text())
+        self.assertEqual([waits.wait(10), follows.wait(10)], [1, 4])
+        for one in (waits, follows):
+            self.assertIn("not started: its `up` ended before it had started it\n", one.err.read_text())
+
     def test_ctrl_c_ends_an_up_whose_job_of_the_same_plan_is_silent(self):
         running = self.start_job("job")
         file = str(next(self.user.folder.glob("job-*.toml")))
