@@ -63,9 +63,17 @@ Words TakeCommand(int& argc, char** argv) {
   return {dashes + 1, end};
 }
 
-// `--name "$RUN"` without such a variable.
 const CLI::Validator kNotEmpty(
-    [](std::string& text) { return text.empty() ? "expected a name, got nothing" : ""; }, "NAME");
+    [](std::string& text) { return text.empty() ? "expected a value, got nothing" : ""; }, "");
+
+// `down "$JOB"` without such a variable would mean whichever job runs.
+void RefuseEmptyValues(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_expected_max() > 0) option->check(kNotEmpty);
+    }
+  }
+}
 
 // CLI11 would read -5 as a very large number.
 const CLI::Validator kCount(
@@ -189,7 +197,6 @@ void AddPlanSource(CLI::App& sub, PlanSource& source, const char* env_option) {
              "them; uai: a parameter server and a trainer in each slot")
       ->check(OneOfWords({"mirrored", "uai"}));
   sub.add_option("--name", source.job.name, "job name (default: the file's, or the program's)")
-      ->check(kNotEmpty)
       ->type_name("NAME");
   job_option("-F,--ssh-config", source.job.ssh_config, "CONFIG", "as ssh -F");
   AddTransport(sub, source.job.transport)->group("Without a file");
@@ -232,9 +239,7 @@ void AddExport(CLI::App& app, Command& command, const Words& words) {
                   "change a value of the cluster file for this run: task.image=registry.lan/t:3")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  sub->add_option("--name", arguments->name, "job name (default: the file's)")
-      ->check(kNotEmpty)
-      ->type_name("NAME");
+  sub->add_option("--name", arguments->name, "job name (default: the file's)")->type_name("NAME");
   sub->footer(
       "The file says how it is started, waited for and ended there, and names what it does not "
       "carry over; warnings say the same.");
@@ -1025,6 +1030,7 @@ int Run(int argc, char** argv) {
       "interrupted; 141 nobody reads the output of `up`.");
   app.formatter(HelpFormat());  // before the commands, which inherit it
   AddCommands(app, command, words);
+  RefuseEmptyValues(app);
   // For installation.
   if (argc == 2 && argv[1] == std::string_view("__man")) {
     PrintLines(ManPage(app, VersionLine()));

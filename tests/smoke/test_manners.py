@@ -156,13 +156,20 @@ command = ["ls", "{{data:{name}}}"]
             self.assertIn(f"tfdist: unknown: {words[1]}; did you mean '-H'?\n", self.user.run(*words).expect(2).err)
         self.assertIn("worker:1", self.user.run("render", "-H", "gpu1, gpu2", "--no-workdir", "--", "true").expect(0).out)
 
+    def test_a_variable_that_is_not_set_names_no_job_and_no_hosts(self):
+        """Nothing would mean whichever job runs."""
+        for words in (("down", ""), ("down", "-H", "", "job"), ("restart", ""), ("restart", "-H", ""), ("exec", "-H", "", "--", "hostname"), ("wait", ""),
+                      ("status", ""), ("logs", ""), ("logs", "--save", ""), ("pull", "--to", ""), ("list", "-H", ""), ("up", "--workdir", "", "-H", "h1", "--", "true")):
+            self.assertIn(": expected a value, got nothing\n", self.user.run(*words).expect(2).err)
+        self.assertIn("echo ''", self.user.run("render", "-H", "h1", "--no-workdir", "-e", "EMPTY=", "--", "echo", "").expect(0).out)
+
     def test_what_is_wrong_on_the_command_line_is_named(self):
         refused = self.user.run("clean", "-H", "localhost", "--set", "ssh.remote_dir=/x", "--dry-run").expect(2).err
         self.assertIn("unknown: --set", refused)
         job = ("up", "-H", "localhost", "--no-workdir", "--name", "x", "--set", "task.env.A=1")
         refused = self.user.run(*job, "--set", "task.env={C='1'}", "--", "true").expect(2).err
         self.assertIn("task.env: an earlier --set says a part of it, which would go", refused)
-        self.assertIn("--name: expected a name, got nothing",
+        self.assertIn("--name: expected a value, got nothing",
                       self.user.run("up", "-H", "localhost", "--no-workdir", "--name", "", "--", "true").expect(2).err)
 
     def test_streams_of_tasks_are_apart_as_the_users_are(self):
