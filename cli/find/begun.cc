@@ -22,9 +22,11 @@ using Stage = LastSeen::Stage;
 constexpr auto kLookAtMark = 50ms;
 // A file system without locks does not tell that an `up` was killed; the first host may.
 constexpr auto kAskFirstHost = 30s;
+// `up` forgets one job before it announces the next.
+constexpr auto kNextIsAnnounced = 2s;
 
-// What this machine knows now of the job, or of the one that has taken its place.
-JobRecord AsKnownNow(const JobRecord& record) {
+// What this machine knows now of the job, or of the one that has taken its place; nullopt: nothing.
+std::optional<JobRecord> FindNow(const JobRecord& record) {
   const std::vector<JobRecord> records = LoadRecords();  // newest first
   const auto known = std::ranges::find(records, record.id, &JobRecord::id);
   const bool is_gone = known == records.end() || known->last_seen.stage == Stage::kNotStarted;
@@ -33,7 +35,20 @@ JobRecord AsKnownNow(const JobRecord& record) {
     return other.name == record.name && other.created > record.created && other.last_seen.may_run();
   });
   if (next != records.end()) return *next;
-  if (known != records.end()) return *known;
+  return std::nullopt;
+}
+
+JobRecord AsKnownNow(const JobRecord& record) {
+  const TimePoint limit = SystemClock().Now() + kNextIsAnnounced;
+  auto now = FindNow(record);
+  while (!now && SystemClock().Now() < limit) {
+    std::this_thread::sleep_for(kLookAtMark);
+    now = FindNow(record);
+  }
+  if (now) return *std::move(now);
+  const std::vector<JobRecord> records = LoadRecords();
+  const auto known = std::ranges::find(records, record.id, &JobRecord::id);
+  if (known != records.end()) return *known;  // kNotStarted
   JobRecord none = record;
   none.last_seen.stage = Stage::kNotStarted;
   none.last_seen.why = "its `up` ended before it had started it";

@@ -68,6 +68,24 @@ gpus = 0
                 return other, name
         raise AssertionError("no two names with one port")
 
+    def test_who_waits_for_a_job_that_draws_other_ports_waits_for_the_one_in_its_place(self):
+        first, second = self.names_with_one_port()
+        gate = self.user.folder / "gate"
+        command = ("up", "-d", "-H", "localhost:2", "--no-workdir", "--set", 'cluster.ports="auto"')
+        self.user.run(*command, "--name", first, "--", "sleep", "infinity", "{port}").expect(0)
+        setup = f'setup.command=["sh", "-c", "until [ -e {gate} ]; do sleep 0.1; done"]'
+        up = self.user.start(*command, "--set", setup, "--name", second, "--", "sleep", "infinity", "{port}")
+        wait_for(lambda: "waiting for " in up.err.read_text(), "it sets hosts up")
+        waits = self.user.start("wait", second)
+        wait_for(lambda: "has not started it yet" in waits.err.read_text(), waits.err.read_text)
+        gate.touch()
+        self.assertEqual(up.wait(60), 0, up.err.read_text())
+        self.assertIn("drawing other ports", up.err.read_text())
+        self.user.run("down", second).expect(0)
+        self.assertEqual(waits.wait(30), 1)
+        self.assertIn("stopped", waits.err.read_text())
+        self.user.run("down", first).expect(0)
+
     def test_jobs_that_draw_one_port_both_start(self):
         """One after the other, and at once."""
         first, second = self.names_with_one_port()
