@@ -392,7 +392,7 @@ void AddLogs(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindJobOfWords(*place, arguments->words, JobUse::kLook);
+      FindJobOfWords(*place, arguments->words, Deed::kLook);
       return LogsCommand(*arguments);
     };
   });
@@ -482,7 +482,7 @@ void AddStatus(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, watch, top, place] {
     command = [arguments, watch, top, place] {
-      FindOnHosts(*place, arguments->jobs, JobUse::kLook);
+      FindOnHosts(*place, arguments->jobs, Deed::kLook);
       if (!*watch) return StatusCommand(*arguments);
       if (arguments->jobs.size() > 1)
         throw UsageError(Phase::kUsage, "-w shows one job",
@@ -531,7 +531,7 @@ void AddWait(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindOnHosts(*place, arguments->jobs, JobUse::kLook);
+      FindOnHosts(*place, arguments->jobs, Deed::kLook);
       return WaitCommand(*arguments);
     };
   });
@@ -551,7 +551,7 @@ void AddRestart(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindJobOfWords(*place, arguments->words, JobUse::kChange);
+      FindJobOfWords(*place, arguments->words, Deed::kRestart);
       return RestartCommand(*arguments);
     };
   });
@@ -592,7 +592,7 @@ void AddPull(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindJobOfWords(*place, arguments->words, JobUse::kLook);
+      FindJobOfWords(*place, arguments->words, Deed::kLook);
       return PullCommand(*arguments);
     };
   });
@@ -681,7 +681,7 @@ void AddDown(CLI::App& app, Command& command) {
   const auto place = AddJobPlace(*sub);
   sub->callback([&command, arguments, place] {
     command = [arguments, place] {
-      FindOnHosts(*place, arguments->jobs, JobUse::kChange);
+      FindOnHosts(*place, arguments->jobs, arguments->purge ? Deed::kPurge : Deed::kEnd);
       return DownCommand(*arguments);
     };
   });

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/failures.h"
@@ -24,6 +26,7 @@ namespace {
 
 struct JobThere {
   bool runs = false;
+  int64_t ended_ns = 0;         // of one that has ended just now
   std::optional<size_t> first;  // of the plan's hosts: the one with slot 0
 };
 struct JobsThere {
@@ -58,10 +61,25 @@ JobsThere LookOn(const Plan& plan, const std::string& word) {
   return there;
 }
 
-std::string Listed(const std::vector<std::pair<std::string, JobThere>>& jobs, bool all) {
-  std::string ids;
-  for (const auto& [id, there] : jobs) ids += all || there.runs ? " " + id : "";
-  return ids;
+Plan WithFirstHost(Plan plan, const std::string& id, size_t first) {
+  std::swap(plan.hosts[0], plan.hosts[first]);
+  plan.name = NameOf(id);
+  return plan;
+}
+
+// An agent stays for a moment after its job's end, for those who follow the job.
+void AskWhichHaveEnded(const Plan& plan, JobsThere& there) {
+  std::vector<std::pair<const std::string*, JobThere*>> running;
+  for (auto& [id, job] : there.jobs) {
+    if (job.runs && job.first) running.emplace_back(&id, &job);
+  }
+  if (running.size() < 2) return;
+  (void)ForEachHost(running.size(), [&](size_t at) {
+    const auto [id, job] = running[at];
+    const LastSeen seen = AdoptJob(WithFirstHost(plan, *id, *job->first), *id).last_seen;
+    job->runs = !seen.is_over();
+    job->ended_ns = seen.ended_ns;
+  });
 }
 
 // What is looked for may be on a host that did not answer.
@@ -73,72 +91,110 @@ void FailIfSilent(const JobsThere& there, const std::string& what) {
                     fmt::format("the same again once {} answers", hosts));
 }
 
-std::pair<std::string, JobThere> Choose(const JobsThere& there, const JobPlace& place,
-                                        const std::string& word, JobUse use) {
-  std::vector<std::pair<std::string, JobThere>> all(there.jobs.begin(), there.jobs.end());
-  if (all.empty()) {
+struct Chosen {
+  std::string id;
+  JobThere there;
+  JobsMeant meant;
+};
+
+std::string RunningOf(const JobsThere& there) {
+  std::string ids;
+  for (const auto& [id, job] : there.jobs) ids += job.runs ? " " + id : "";
+  return ids;
+}
+
+void SayWhichIsMeant(const Chosen& chosen) {
+  const size_t running = chosen.meant.running;
+  if (running > 1) {
+    Say("tfdist: of {} running jobs there this is the newest: {}\n", running, chosen.id);
+  } else {
+    Say("tfdist: of {} jobs there this one {}: {}\n", running + chosen.meant.finished,
+        running == 1                 ? "runs"
+        : chosen.there.ended_ns != 0 ? "ended last"
+                                     : "is the newest",
+        chosen.id);
+  }
+}
+
+Chosen Choose(const JobsThere& there, const JobPlace& place, const std::string& word) {
+  if (there.jobs.empty()) {
     FailIfSilent(there, word.empty() ? "a job" : "job " + word);
     throw NoSuchJob(Phase::kUsage,
                     fmt::format("no job {}{}is on {}", word, word.empty() ? "" : " ", place.hosts),
                     fmt::format("tfdist list -H {} shows which run there", place.hosts));
   }
-  std::ranges::sort(all, [](const auto& a, const auto& b) {
-    return std::pair(a.second.runs, CreatedBy(a.first)) >
-           std::pair(b.second.runs, CreatedBy(b.first));
+  const auto [id, job] = *std::ranges::max_element(there.jobs, {}, [](const auto& one) {
+    return std::tuple(one.second.runs, one.second.ended_ns, CreatedBy(one.first));
   });
-  if (use == JobUse::kChange && all.size() > 1) {
-    throw AmbiguousJob(Phase::kUsage,
-                       fmt::format("several jobs there are called {}:{}", word, Listed(all, true)),
-                       "name one of them by its id");
+  const auto running =
+      std::ranges::count_if(there.jobs, [](const auto& one) { return one.second.runs; });
+  return {id,
+          job,
+          {.named = !word.empty(),
+           .running = static_cast<size_t>(running),
+           .finished = there.jobs.size() - static_cast<size_t>(running)}};
+}
+
+JobRecord RecordOf(const Chosen& chosen, const Plan& plan, const JobsThere& all,
+                   const JobPlace& place) {
+  if (IsKnownHere(chosen.id)) return FindJob(chosen.id, Deed::kLook);
+  if (!chosen.there.first) {
+    FailIfSilent(all, fmt::format("slot 0 of job {}, which knows all of it,", chosen.id));
+    throw UsageError(Phase::kUsage,
+                     fmt::format("the first host of job {}, which knows all of it, is none of {}",
+                                 chosen.id, place.hosts),
+                     "name all of its hosts");
   }
-  if (all.size() > 1 && all[1].second.runs) {
-    throw AmbiguousJob(Phase::kUsage, fmt::format("several jobs run there:{}", Listed(all, false)),
-                       "name one of them by its id");
-  }
-  return all[0];
+  return AdoptJob(WithFirstHost(plan, chosen.id, *chosen.there.first), chosen.id);
 }
 
 }  // namespace
 
-std::string KnowJobOnHosts(const JobPlace& place, const std::string& word, JobUse use) {
-  if (use == JobUse::kChange && word.empty()) {
+std::string KnowJobOnHosts(const JobPlace& place, const std::string& word, Deed deed) {
+  if (deed != Deed::kLook && word.empty()) {
     throw UsageError(Phase::kUsage, "no job is named, and those on the hosts may be others'",
                      fmt::format("tfdist list -H {} shows which run there", place.hosts));
   }
-  Plan plan = PlanOfHosts(place.hosts, place.ssh_config, place.transport);
-  const JobsThere all = LookOn(plan, word);
-  const auto [id, there] = Choose(all, place, word, use);
-  if (IsKnownHere(id)) return id;
-  if (!there.first) {
-    FailIfSilent(all, fmt::format("slot 0 of job {}, which knows all of it,", id));
-    throw UsageError(Phase::kUsage,
-                     fmt::format("the first host of job {}, which knows all of it, is none of {}",
-                                 id, place.hosts),
-                     "name all of its hosts");
+  const Plan plan = PlanOfHosts(place.hosts, place.ssh_config, place.transport);
+  JobsThere all = LookOn(plan, word);
+  AskWhichHaveEnded(plan, all);
+  const Chosen chosen = Choose(all, place, word);
+  const Consent consent = ConsentFor(deed, chosen.meant);
+  if (consent == Consent::kRefused) {
+    throw AmbiguousJob(Phase::kUsage, fmt::format("several jobs run there:{}", RunningOf(all)),
+                       "name one of them by its id");
   }
-  std::swap(plan.hosts[0], plan.hosts[*there.first]);
-  plan.name = NameOf(id);
-  SaveRecord(AdoptJob(plan, id));
-  Say("tfdist: job {} is known on this machine from now on; tfdist prune {} forgets it\n", id, id);
-  return id;
+  const bool is_known = IsKnownHere(chosen.id);
+  const JobRecord record = RecordOf(chosen, plan, all, place);
+  if (consent == Consent::kAsked) {
+    AskBeforePurge(record, chosen.meant);
+  } else if (all.jobs.size() > 1) {
+    SayWhichIsMeant(chosen);
+  }
+  if (!is_known) {
+    SaveRecord(record);
+    Say("tfdist: job {0} is known on this machine from now on; tfdist prune {0} forgets it\n",
+        chosen.id);
+  }
+  return chosen.id;
 }
 
 void FindOnHosts(const JobPlace& place, std::string& word) {
-  if (!place.hosts.empty()) word = KnowJobOnHosts(place, word, JobUse::kLook);
+  if (!place.hosts.empty()) word = KnowJobOnHosts(place, word, Deed::kLook);
 }
 
-void FindOnHosts(const JobPlace& place, std::vector<std::string>& jobs, JobUse use) {
+void FindOnHosts(const JobPlace& place, std::vector<std::string>& jobs, Deed deed) {
   if (place.hosts.empty()) return;
   if (jobs.empty()) jobs.emplace_back();
-  for (std::string& word : jobs) word = KnowJobOnHosts(place, word, use);
+  for (std::string& word : jobs) word = KnowJobOnHosts(place, word, deed);
 }
 
-void FindJobOfWords(const JobPlace& place, std::vector<std::string>& words, JobUse use) {
+void FindJobOfWords(const JobPlace& place, std::vector<std::string>& words, Deed deed) {
   if (place.hosts.empty()) return;
   const bool is_selector =
       words.empty() || words[0].starts_with('@') || words[0].find(':') != std::string::npos;
   if (is_selector) words.insert(words.begin(), "");
-  words[0] = KnowJobOnHosts(place, words[0], use);
+  words[0] = KnowJobOnHosts(place, words[0], deed);
 }
 
 }  // namespace tfdist::cli

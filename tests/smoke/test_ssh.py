@@ -11,7 +11,7 @@ import unittest
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters, processes
-from tests.support.tfdist import ROOT, Tfdist
+from tests.support.tfdist import JOB_ID, ROOT, Tfdist
 from tests.support.waiting import PATIENCE, wait_for
 
 DATA = ROOT / "configs/data"
@@ -352,6 +352,53 @@ class HostsThatAreOff(OverSsh):
         laptop.run("down", *both, "job").expect(0)
         self.assertIn(f"job {job}: stopped", laptop.run("status", job).expect(0).out)
         self.assertEqual(self.user.status()["state"], "stopped")
+
+    def test_of_several_jobs_on_hosts_the_running_one_is_meant(self):
+        """As docs/consent.md has it for the jobs of this machine."""
+        hosts = self.start_hosts(2)
+        where = ("-F", str(hosts.ssh_config), "-H", "h1,h2")
+
+        def start(*command):
+            return JOB_ID.search(self.user.run("up", "-d", *where, "--no-workdir", "--name", "job", "--", *shell(*command)).expect(0).out).group(0)
+
+        over = start("echo result >file")
+        self.user.wait_until_ended(over)
+        runs = start("echo result >file; exec sleep infinity")
+        self.user.wait_until_tasks_run(runs)
+        laptop = Tfdist("laptop")
+        self.addCleanup(laptop.close)
+        for words in (("down", "--purge"), ("down", "--purge", "--yes")):
+            asked = laptop.run(*words, *where, "job").expect(2).err
+            self.assertIn(f"2 jobs are meant, of which {runs} (running) comes first", asked)
+            self.assertIn(f"try: tfdist down --purge {runs} ends it", asked)
+        line = f"tfdist: of 2 jobs there this one runs: {runs}\n"
+        restarted = laptop.run("restart", *where, "job").expect(0)
+        self.assertIn(line, restarted.err)
+        self.assertIn(line, laptop.run("status", *where, "job").expect(0).err)
+        self.assertIn(line, laptop.run("down", *where, "job").expect(0).err)
+        # The agents of both may still be there for their followers.
+        status = laptop.run("status", *where, "job").expect(0)
+        self.assertIn(f"job {runs}: stopped", status.out)
+        self.assertRegex(status.err, f"tfdist: of 2 jobs there this one (runs|ended last|is the newest): {runs}\n")
+        laptop.run("down", *where, "job").expect(0)
+        self.assertEqual(laptop.status(runs)["state"], "stopped")
+        self.assertTrue((hosts[0].home / ".cache/tfdist/jobs" / over / "h0/work/file").exists())
+
+    def test_of_jobs_on_hosts_that_end_now_the_last_one_is_meant(self):
+        hosts = self.start_hosts(1)
+        where = ("-F", str(hosts.ssh_config), "-H", "h1")
+        jobs = []
+        for name in ("one", "two"):
+            up = self.user.run("up", "-d", *where, "--no-workdir", "--name", name, "--set", "cluster.ports=auto", "--", *shell("exec sleep infinity"))
+            jobs.append(JOB_ID.search(up.expect(0).out).group(0))
+            self.user.wait_until_tasks_run(jobs[-1])
+        laptop = Tfdist("laptop")
+        self.addCleanup(laptop.close)
+        self.assertIn("tfdist: of 2 running jobs there this is the newest: ", laptop.run("status", *where).expect(0).err)
+        self.user.run("down", *reversed(jobs)).expect(0)
+        status = laptop.run("status", *where).expect(0)  # the agents stay for a moment, for their followers
+        self.assertRegex(status.err, rf"tfdist: of 2 jobs there this one ((ended last|runs): {jobs[0]}|is the newest: )")
+        self.assertIn(": stopped", status.out)
 
     def test_bash_reads_its_start_up_file_and_sh_reads_none(self):
         """As configs/README.md says: SSH_CLIENT makes bash take its shell for one of rshd's."""
