@@ -44,7 +44,7 @@ class SlowLoginTest(unittest.TestCase):
 class StartUpFilesTest(unittest.TestCase):
     def test_start_up_files_that_take_longer_than_a_minute(self):
         """As where they load modules from a slow file system: each command waits, and says for what."""
-        with Hosts(1, bashrc="sleep 90\n") as hosts, Tfdist("start-up") as user, concurrent.futures.ThreadPoolExecutor(5) as pool:
+        with Hosts(1, bashrc="sleep 70\n") as hosts, Tfdist("start-up") as user, concurrent.futures.ThreadPoolExecutor(5) as pool:
             way = ["-F", str(hosts.ssh_config), "-H", "h1"]
             commands = [["exec", *way, "--", "true"], ["exec", "--transport", "openssh", *way, "--", "true"], ["list", *way],
                         ["up", *way, "--no-workdir", "--", "true"], ["check", *way, "--no-workdir", "--name", "checked", "--", "true"]]
