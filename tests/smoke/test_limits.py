@@ -105,6 +105,7 @@ class AnotherAccount(OverSsh):
         self.file = self.write(self.hosts, ["/tmp/sudo", "--reuid=0", "--clear-groups", "sleep", "infinity"], layout="mirrored")
         self.user.run("up", "-d", self.file).expect(0)
         wait_for(self.tasks, "a task of root's")
+        wait_for(lambda: json.loads(self.user.run("status", "--json").out)["tasks"][0].get("pid"), "a note of its pid")
         processes.kill_together(lambda: [p.pid for p in self.hosts[0].processes() if p.argv[0].startswith("tfdist-")])
         [pid] = self.tasks()
         return pid

@@ -363,6 +363,7 @@ class HostsThatAreOff(OverSsh):
 
         over = start("echo result >file")
         self.user.wait_until_ended(over)
+        wait_for(lambda: time.strftime("%H%M%SZ", time.gmtime()) not in over, "another second: ids tell no more")
         runs = start("echo result >file; exec sleep infinity")
         self.user.wait_until_tasks_run(runs)
         laptop = Tfdist("laptop")
@@ -382,7 +383,7 @@ class HostsThatAreOff(OverSsh):
         self.assertRegex(status.err, f"tfdist: of 2 jobs there this one (runs|ended last|is the newest): {runs}\n")
         laptop.run("down", *where, "job").expect(0)
         self.assertEqual(laptop.status(runs)["state"], "stopped")
-        self.assertTrue((hosts[0].home / ".cache/tfdist/jobs" / over / "h0/work/file").exists())
+        self.assertTrue((hosts[0].home / ".cache/tfdist/jobs" / over / "run/work/file").exists())
 
     def test_of_jobs_on_hosts_that_end_now_the_last_one_is_meant(self):
         hosts = self.start_hosts(1)
