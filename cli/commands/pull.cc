@@ -79,9 +79,6 @@ bool IsSelector(const std::string& word) {
 }
 
 std::string Plain(const std::string& path) {
-  if (path.empty()) {
-    throw UsageError(Phase::kUsage, "a path is empty", "tfdist pull JOB brings all files");
-  }
   std::string plain = fs::path(path).lexically_normal().string();
   while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
   if (plain.starts_with('/') || plain.starts_with("..")) {

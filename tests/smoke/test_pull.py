@@ -111,7 +111,7 @@ class Pull(unittest.TestCase):
         (self.user.folder / job / "worker-0/ckpt/a.bin").write_text("mine")
         again = self.user.run("pull", "-n", job, "ckpt/*.bin", "worker:0").expect(0).out
         self.assertRegex(again, r"^worker-0: 1 file, 2 bytes, of worker:0 on \S+; 1 was here already; 1 would stay as it is\n0 bytes to come;")
-        self.assertIn("a path is empty", self.user.run("pull", job, "").expect(2).err)
+        self.assertIn("expected a value, got nothing", self.user.run("pull", job, "").expect(2).err)
         self.user.run("pull", job, "ck*", "worker:1").expect(0)
         self.assertEqual(len(list((self.user.folder / job / "worker-1/ckpt").iterdir())), 3)
         self.assertIn("no task has written *.nothing", self.user.run("pull", job, "*.nothing").expect(1).err)
