@@ -1,5 +1,5 @@
 """What a review of security has tried (docs/findings.md, N1-N15), once more and in one round: another account of a host whose account is
-root, and a host that means harm to `pull`, `logs --save` and `up --replace`."""
+root, and a host that means harm to `pull` and `up --replace`."""
 
 import json
 import os
