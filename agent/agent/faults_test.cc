@@ -362,6 +362,54 @@ TEST_F(SmallDiskTest, AJobThatEndsOnAFullDiskHasEndedForThoseWhoAskLater) {
   });
 }
 
+// A further host's disk has room for so many pages beside those that the next run's `spec` takes. The end of the
+// first run gives one back.
+class FullDiskAtARestart : public FaultsTest, public testing::WithParamInterface<int> {
+ protected:
+  void TearDown() override {
+    for (const auto& path : mounted_) umount2(path.c_str(), MNT_DETACH);
+    FaultsTest::TearDown();
+  }
+  // Gives `folder` a disk of its own, with what is in it.
+  void MoveToSmallDisk(const std::filesystem::path& folder) {
+    const std::filesystem::path disk = base_ / "disk";
+    std::filesystem::create_directory(disk);
+    if (mount("tfdist-test", disk.c_str(), "tmpfs", 0, "size=256k") != 0) return;
+    mounted_ = {disk, folder};
+    std::filesystem::copy(folder, disk, std::filesystem::copy_options::recursive);
+    const auto page = static_cast<uintmax_t>(sysconf(_SC_PAGESIZE));
+    const uintmax_t spec = std::filesystem::file_size(disk / "worker-0/run-1-1/spec");
+    const uintmax_t pages = (spec + page - 1) / page + static_cast<uintmax_t>(GetParam());
+    const std::filesystem::path ballast = disk / "ballast";
+    const std::string piece(page, 'b');
+    const UniqueFd fd = OpenFile(ballast, O_WRONLY | O_CREAT);
+    while (write(fd.get(), piece.data(), piece.size()) > 0) continue;
+    std::filesystem::resize_file(ballast, std::filesystem::file_size(ballast) - pages * page);
+    ASSERT_EQ(mount(disk.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr), 0);
+  }
+  std::vector<std::filesystem::path> mounted_;
+};
+
+// With enough pages the second run has what it needs, and exits with 0.
+TEST_P(FullDiskAtARestart, IsToldAndNobodyWaits) {
+  const char* script =
+      "[ ! -e ran ] || exit 0; until rmdir again 2>/dev/null; do sleep 0.02; done; echo >ran; exit "
+      "3";
+  const protocol::RestartRule once = {
+      .policy = protocol::RestartPolicy::kTask, .limit = 1, .backoff_ms = 20};
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false},
+                       {.name = "worker:0", .slot = 1, .script = script, .restart = once}});
+  WaitForStart(job, "worker:0");
+  MoveToSmallDisk(SlotFolder(1) / "tasks");
+  Touch(1, "again");
+  if (mounted_.empty()) GTEST_SKIP() << "cannot mount a small disk here (not root)";
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kEnded);
+  if (ResultOf(seen) == "succeeded") return;
+  EXPECT_THAT(Json(seen).dump(), HasSubstr("No space left on device"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Pages, FullDiskAtARestart, testing::Range(-1, 4));
+
 TEST_F(FaultsTest, AJobWithDamagedSlotFilesGoesOnAndIsEnded) {
   Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
   const std::vector<int> pids = {WaitForStart(job, "ps:0"), WaitForStart(job, "worker:0")};

@@ -61,7 +61,6 @@ int HolderMain(const std::vector<std::string>& arguments) {
   std::unique_ptr<HolderLoop> loop;
   try {
     const RunSpec spec = ReadRunSpec(options.RunFolder());
-    ReserveRunExit(options.RunFolder());
     loop = std::make_unique<HolderLoop>(options, spec, signals);
   } catch (const Error& failure) {
     WriteFailure(options, failure);

@@ -56,23 +56,24 @@ HolderLoop::HolderLoop(const HolderOptions& options, const RunSpec& spec, Signal
                .attempt = spec.attempt,
                .run = spec.run},
               spec.merged_output),
-      task_(StartTask(spec, options.host, output_.stdout_fd(), output_.stderr_fd())),
+      task_(ForkTask(spec, options.host, output_.stdout_fd(), output_.stderr_fd())),
       memory_(task_.pid),
       pass_delay_(kFirstPassDelay) {
   output_.CloseTaskEnds();
+  NotePids();
+  ExecuteTask(task_);
+}
+
+// A task whose pid is not noted would be unknown to the census once this process has been killed.
+void HolderLoop::NotePids() const {
   const auto self = ReadProcess(getpid());
   const auto task = ReadProcess(task_.pid);
-  if (!self || !task) return;
-  try {
-    WriteRunPids(options_.RunFolder(),
-                 {.holder = self->id,
-                  .task = task->id,
-                  .boot_id = BootId(),
-                  .cgroups = CgroupsOf(getpid()),
-                  .oom_score = TaskOomScore(OomScoreOf(getpid()).value_or(0))});
-  } catch (const Error& error) {
-    Log("{}, ignoring", error.what());  // the keeper knows us, too
-  }
+  if (!self || !task) return;  // it was killed already
+  WriteRunPids(options_.RunFolder(), {.holder = self->id,
+                                      .task = task->id,
+                                      .boot_id = BootId(),
+                                      .cgroups = CgroupsOf(getpid()),
+                                      .oom_score = TaskOomScore(OomScoreOf(getpid()).value_or(0))});
 }
 
 void HolderLoop::Run() {

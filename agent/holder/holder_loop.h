@@ -43,6 +43,7 @@ class HolderLoop {
   void Run();
 
  private:
+  void NotePids() const;
   void Wait();
   [[nodiscard]] TimePoint NextDeadline() const;
   void OnSignals();

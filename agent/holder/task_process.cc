@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -60,7 +61,7 @@ void PutDescriptor(int from, int to) {
 }
 
 std::string BecomeTask(const RunSpec& spec, const HostSettings& host, int stdout_fd, int stderr_fd,
-                       pid_t parent) {
+                       pid_t parent, int go_fd) {
   setsid();
   DieWithParent(parent);
   RaiseOomScore();
@@ -72,6 +73,8 @@ std::string BecomeTask(const RunSpec& spec, const HostSettings& host, int stdout
   PutDescriptor(stderr_fd, STDERR_FILENO);
   if (chdir(spec.cwd.c_str()) != 0) return WithErrno("cannot enter " + spec.cwd, errno);
   ResetSignals();
+  eventfd_t go = 0;
+  if (eventfd_read(go_fd, &go) != 0) return WithErrno("cannot wait for its start", errno);
   return Execute(spec);
 }
 
@@ -109,21 +112,28 @@ bool ExecReport::Read() {
   return false;
 }
 
-StartedTask StartTask(const RunSpec& spec, const HostSettings& host, int stdout_fd, int stderr_fd) {
+StartedTask ForkTask(const RunSpec& spec, const HostSettings& host, int stdout_fd, int stderr_fd) {
   Pipe report = MakeReportPipe();
+  UniqueFd go(eventfd(0, EFD_CLOEXEC));
+  if (!go.valid()) throw Error(Phase::kCommand, WithErrno("cannot make an eventfd", errno));
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw Error(Phase::kCommand, WithProcessLimits(WithErrno("cannot fork", errno)));
   if (pid > 0) {
     FailPoint("task forked");
-    return {.pid = pid, .exec = ExecReport(std::move(report.read))};
+    return {.pid = pid, .exec = ExecReport(std::move(report.read)), .go = std::move(go)};
   }
 
-  const std::string failure = BecomeTask(spec, host, stdout_fd, stderr_fd, parent);
+  const std::string failure = BecomeTask(spec, host, stdout_fd, stderr_fd, parent, go.get());
   // At most PIPE_BUF: taken as a whole, without waiting.
   [[maybe_unused]] const ssize_t put =
       write(report.write.get(), failure.data(), std::min<size_t>(failure.size(), PIPE_BUF));
   _exit(kExecFailed);
+}
+
+void ExecuteTask(StartedTask& task) {
+  eventfd_write(task.go.get(), 1);
+  task.go.Reset();
 }
 
 }  // namespace tfdist::agent

@@ -33,14 +33,19 @@ class ExecReport {
 struct StartedTask {
   pid_t pid = 0;
   ExecReport exec;
+  // eventfd(2): it executes once this has been written to.
+  UniqueFd go;
 };
 
 // The oom_score_adj of a task whose holder has `own`: the kernel is to prefer it.
 int TaskOomScore(int own);
 
-// Forks; the child gets a session of its own, dies with this process (parent-death SIGKILL), and
-// executes the command without a shell, its stdout and stderr being the given descriptors. Only
-// from a single-threaded process. Throws Error(kCommand) when there can be no child.
-StartedTask StartTask(const RunSpec& spec, const HostSettings& host, int stdout_fd, int stderr_fd);
+// Forks; the child gets a session of its own and dies with this process (parent-death SIGKILL). It executes nothing
+// before ExecuteTask: until then its pid can be noted, so that a program that changes its account, and with it loses that
+// signal, is known. Only from a single-threaded process. Throws Error(kCommand) when there can be no child.
+StartedTask ForkTask(const RunSpec& spec, const HostSettings& host, int stdout_fd, int stderr_fd);
+
+// The child executes the command without a shell, its stdout and stderr being the given descriptors.
+void ExecuteTask(StartedTask& task);
 
 }  // namespace tfdist::agent

@@ -70,6 +70,8 @@ std::string RunFolderName(int attempt, int run) { return fmt::format("run-{}-{}"
 
 void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec) {
   MakePrivateFolder(run_folder);
+  Reserve(run_folder / kExitAside);
+  Reserve(run_folder / kLaterExitAside);
   WriteRecord(run_folder / "spec", EncodeRunSpec(spec));
 }
 
@@ -119,11 +121,6 @@ RunState ReadRunState(const std::filesystem::path& run_folder) {
 
 void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids) {
   WriteRecord(run_folder / "pid", EncodeRunPids(pids));
-}
-
-void ReserveRunExit(const std::filesystem::path& run_folder) {
-  Reserve(run_folder / kExitAside);
-  Reserve(run_folder / kLaterExitAside);
 }
 
 void ReleaseRunExit(const std::filesystem::path& run_folder) {

@@ -8,7 +8,7 @@
 //   pid    written by the holder once the task is forked: both processes' identity
 //   left   written by the holder where it has ended what the task left running: a process a line
 //   exit   written by the holder when the task has ended, or by the keeper when there is no
-//          holder to do it: every run that was asked for gets one, unless the disk is full
+//          holder to do it: every run that was asked for gets one
 //
 // Each appears as a whole (written aside, then renamed) and holds a record (run_records.h). They survive the
 // death of processes; a power failure ends the run anyway, so none is worth an fsync.
@@ -49,7 +49,9 @@ inline constexpr std::array<RunFile, 7> kRunFiles = {{{.name = "spec", .is_secre
 // "run-<attempt>-<run>"
 std::string RunFolderName(int attempt, int run);
 
-// Makes `run_folder` (0700) and writes its `spec`. Throws Error(kFiles).
+// Makes `run_folder` (0700), takes the place of its `exit` on the disk, twice, and writes its `spec`: where a task can
+// start, its end can be told, and a disk that fills up meanwhile loses neither it nor the correction of its `lost_bytes`.
+// Throws Error(kFiles).
 void WriteRunSpec(const std::filesystem::path& run_folder, const RunSpec& spec);
 // Makes `run_folder` and writes its `env`; returns where that is. Throws Error(kFiles).
 std::filesystem::path WriteContainerEnv(const std::filesystem::path& run_folder,
@@ -72,7 +74,7 @@ struct RunState {
 
 // What is known of a run, from its files and /proc. A torn or missing file counts as not written.
 // Neither `exit` nor a running holder: not started yet, or the holder was killed and the keeper has
-// yet to write `exit`; it stays so only if both were killed, or the disk is full.
+// yet to write `exit`; it stays so only if both were killed, or the disk has failed.
 RunState ReadRunState(const std::filesystem::path& run_folder);
 
 // What the run's task has left running when it ended, and what was ended then: "pid 12 (raylet)". Unreadable: nothing.
@@ -86,9 +88,6 @@ void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids);
 void WriteRunLeft(const std::filesystem::path& run_folder,
                   const std::vector<std::string>& processes);
 
-// Takes the place of the exit status on the disk, twice, before the task starts: a disk that fills
-// up meanwhile loses neither it nor the correction of its `lost_bytes`.
-void ReserveRunExit(const std::filesystem::path& run_folder);
 // Gives the second place back, once no correction will come. Never fails.
 void ReleaseRunExit(const std::filesystem::path& run_folder);
 // A long `error` is cut. Replaces an earlier one; only the first two use the reserved places.

@@ -87,7 +87,6 @@ TEST_F(RunFolderTest, AHolderRunsIfThatVeryProcessOfThisBootDoes) {
 
 TEST_F(RunFolderTest, AnExitComesBackAndALongReasonIsCut) {
   WriteRunSpec(run_, Spec());
-  ReserveRunExit(run_);
   EXPECT_FALSE(ReadRunState(run_).exit);
   WriteRunExit(run_, {.code = 0, .signal = 15, .by_us = true, .error = std::string(10'000, 'e')});
   const protocol::TaskExit exit = ReadRunState(run_).exit.value();
@@ -101,7 +100,7 @@ TEST_F(RunFolderTest, ALaterExitReplacesTheFirstOnAFullDisk) {
   if (mount("tfdist-test", run_.c_str(), "tmpfs", 0, "size=64k") != 0) {
     GTEST_SKIP() << "cannot mount a small disk here (not root)";
   }
-  ReserveRunExit(run_);
+  WriteRunSpec(run_, Spec());
   {
     const std::string ballast(1 << 20, 'b');
     const UniqueFd fd = OpenFile(run_ / "ballast", O_WRONLY | O_CREAT);

@@ -142,7 +142,8 @@ class SetUp {
     spec.argv = order_.argv;
     spec.env = OwnEnvironment();
     spec.cwd = place_.string();
-    StartedTask command = StartTask(spec, HostSettings::Capture(), STDOUT_FILENO, STDERR_FILENO);
+    StartedTask command = ForkTask(spec, HostSettings::Capture(), STDOUT_FILENO, STDERR_FILENO);
+    ExecuteTask(command);
     const auto status = Await(command.pid, signals);
     EndRest(command.pid, status.has_value());
     command.exec.Read();

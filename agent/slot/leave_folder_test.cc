@@ -21,9 +21,11 @@ TEST(LeaveFolder, NoVariablesOfATaskStayBehindItsJob) {
   const std::filesystem::path run = folder.TaskFolder("worker:0") / RunFolderName(1, 1);
   WriteContainerEnv(run, "TOKEN=x");
   WriteRunSpec(run, {.task = "worker:0", .argv = {"true"}, .env = {}, .cwd = "/"});
-  for (const char* name : {"env.part", "spec.part", "container", "pid", "exit"}) {
+  for (const char* name : {"env.part", "spec.part", "container", "pid"}) {
     ReplaceFile(run / name, "x", 0600);
   }
+  WriteRunExit(run, {.code = 0, .error = {}});
+  ReleaseRunExit(run);
   LeaveFolder(folder);
   std::vector<std::string> left;
   for (const auto& file : std::filesystem::directory_iterator(run)) {

@@ -49,7 +49,8 @@ LastLines LinesFor(const TaskRun& task) {
 
 // It was started, nobody looks after it, and nobody has written down how it ended.
 bool IsLost(TaskRun& task, const RunState& state, bool keeper_lost) {
-  const bool orphaned = state.pids && !state.holder_running && !state.exit;
+  const bool was_started = state.pids || task.holder_ended;
+  const bool orphaned = was_started && !state.holder_running && !state.exit;
   if (!orphaned) {
     task.lost_since.reset();
     return false;
@@ -244,6 +245,7 @@ void HostTasks::OnNotes(const std::vector<Note>& notes) {
     } else if (note.kind == NoteKind::kRefused && note.value == EBUSY) {
       OnRefused(*task);
     } else {
+      if (note.kind != NoteKind::kExited) task->holder_ended = true;
       Refresh(*task);
     }
   }

@@ -33,6 +33,7 @@ struct TaskRun {
   // What is left of it at this time cannot be killed: the census will name it.
   std::optional<TimePoint> give_up_at;
   int pid = 0;
+  bool holder_ended = false;  // the keeper has said so
   std::optional<protocol::TaskExit> exit;
   std::string last_lines;               // of a run that failed
   std::optional<TimePoint> lost_since;  // with neither holder nor exit status
