@@ -108,7 +108,7 @@ void Agent::MarkWhatIsUsed(const protocol::HostDescription& description) {
 
 // What is not committed leaves nothing: its set-up may run.
 void Agent::RemoveFolder(std::function<void(const std::string& left)> done) {
-  deployment_.EndSetUp([this, done = std::move(done)] { folder_use_.Remove(done); });
+  deployment_.End([this, done = std::move(done)] { folder_use_.Remove(done); });
 }
 
 void Agent::OnLeaving() {

@@ -47,10 +47,6 @@ void MakeReadOnly(const fs::path& path) {
   throw Error(Phase::kFiles, WithErrno("cannot make read-only " + path.string(), errno));
 }
 
-void ThrowIfStopped(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw Error(Phase::kFiles, "unpacking data was interrupted");
-}
-
 void MakeAllReadOnly(const fs::path& folder, const std::stop_token& stop) {
   std::error_code error;
   // Not a range's for: its ++ throws.

@@ -261,14 +261,14 @@ void Deployment::Describe(const std::shared_ptr<Session>& session, const Message
   const auto description = protocol::Body<HostDescription>(message);
   CheckDescription(description);
   files_.Post(
-      [store = store_, description = HostDescription(description), folder = folder_,
-       info = info_]() mutable {
+      [store = store_, description = HostDescription(description), folder = folder_, info = info_,
+       stop = ended_.get_token()]() mutable {
         ReplaceFile(folder.secret(), description.secret.value, 0600);
         Described described;
         FillData(description.tasks, description.data, info.base);
         described.set_up_runs = !FillIfMade(description, info);
         KeepDescription(description, folder, info);
-        described.prepared = Prepare(description, *store, folder, info);
+        described.prepared = Prepare(description, *store, folder, info, stop);
         if (described.set_up_runs) PrepareSetUp(description, folder, info);
         described.troubles = QuickLook(info.base, SystemClock().Now() + kQuickLookLimit);
         if (std::ranges::any_of(description.tasks,

@@ -4,7 +4,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <utility>
 
 #include "agent/data/data_unpack.h"
 #include "agent/deploy/image_pull.h"
@@ -51,8 +53,11 @@ class Deployment {
   void Pulled(const std::shared_ptr<Session>& session, const protocol::Message& message);
   // The request `set_up`: of what was described, where its set-up is yet to be run.
   void SetUp(const std::shared_ptr<Session>& session, const protocol::Message& message);
-  // `done` is called once nothing of the set-up runs any more.
-  void EndSetUp(std::function<void()> done) { set_up_.End(std::move(done)); }
+  // What a description has under way is given up. `done` is called once nothing of the set-up runs any more.
+  void End(std::function<void()> done) {
+    ended_.request_stop();
+    set_up_.End(std::move(done));
+  }
   // The request `ports`: of what was described.
   void Ports(const std::shared_ptr<Session>& session, const protocol::Message& message);
 
@@ -71,6 +76,7 @@ class Deployment {
   FileFetcher fetcher_;
   ImagePull images_;
   SetUpStep set_up_;
+  std::stop_source ended_;
   std::optional<protocol::HostDescription> waiting_;  // for its set-up
   std::shared_ptr<SetUpLook> look_;                   // belongs to the file thread
 };

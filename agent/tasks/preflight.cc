@@ -58,19 +58,20 @@ void PlaceFiles(const HostDescription& description, const FileStore& store,
 }
 
 void UnpackWorkdir(const HostDescription& description, const FileStore& store,
-                   const SlotFolder& folder) {
+                   const SlotFolder& folder, const std::stop_token& stop) {
   // What an earlier try has left must not be mixed with this one.
   if (const auto left = RemoveWorkFolder(folder)) throw Error(Phase::kFiles, *left);
   MakeWorkFolder(folder, description.first_of_machine);
   for (const FileDescription& archive : description.workdir) {
-    UnpackArchive(store.PathOf(archive.sha256), folder.work(), kUnpackLimit);
+    UnpackArchive(store.PathOf(archive.sha256), folder.work(), kUnpackLimit, stop);
   }
   for (const FileDescription& file : description.files) {
     const auto path = PathInWork(file.link);
+    ThrowIfStopped(stop);
     if (path) PlaceInWork(store.places(), file, folder.work(), *path);
   }
   const auto times = folder.path() / protocol::kWorkTimes;
-  SetTimesAndModes(times, folder.work());
+  SetTimesAndModes(times, folder.work(), stop);
   std::filesystem::remove(times);
   RememberUnpacked(folder);
 }
@@ -136,11 +137,11 @@ void CheckDescription(const HostDescription& description) {
 }
 
 Prepared Prepare(const HostDescription& description, const FileStore& store,
-                 const SlotFolder& folder, const SlotInfo& info) {
+                 const SlotFolder& folder, const SlotInfo& info, const std::stop_token& stop) {
   CheckRoomForThreads(MostThreadsOf(description.tasks) + protocol::kThreadsToCome, kSmallStackBytes,
                       Phase::kCommand);
   PlaceFiles(description, store, folder);
-  UnpackWorkdir(description, store, folder);
+  UnpackWorkdir(description, store, folder, stop);
   if (std::ranges::any_of(description.tasks, protocol::NamesKeptFolder<protocol::TaskDescription>))
     MakePrivateFolder(KeptFolder(info));
   Prepared prepared;
@@ -150,6 +151,7 @@ Prepared Prepare(const HostDescription& description, const FileStore& store,
   const bool is_set_up = !description.set_up || !description.set_up->made.empty();
   if (!is_set_up) return prepared;
   CheckCommands(description, folder, info);
+  ThrowIfStopped(stop);
   prepared.images = PrepareContainers(description.tasks, folder, info);
   return prepared;
 }

@@ -1,6 +1,7 @@
 // Makes a host ready for its tasks, and finds out whether they could run.
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,10 @@ struct Prepared {
 };
 
 // Puts the files at their places, unpacks the workdir, makes {keep} where tasks name it, and checks ports, GPUs, commands and
-// images. May be done again. Throws Error(kFiles), Error(kPorts) or Error(kCommand). For the file thread.
+// images. May be done again. Throws Error(kFiles), Error(kPorts) or Error(kCommand), and soon once `stop` is requested. For the
+// file thread.
 Prepared Prepare(const protocol::HostDescription& description, const FileStore& store,
-                 const SlotFolder& folder, const SlotInfo& info);
+                 const SlotFolder& folder, const SlotInfo& info, const std::stop_token& stop = {});
 
 // Throws Error(kCommand) where a task's command, or the folder that it starts in, is not there.
 void CheckCommands(const protocol::HostDescription& description, const SlotFolder& folder,

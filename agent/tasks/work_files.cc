@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/files/file_store.h"
+#include "agent/tasks/workdir.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -93,10 +94,12 @@ void SetMode(const std::filesystem::path& path, mode_t mode) {
 
 }  // namespace
 
-void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem::path& work) {
+void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem::path& work,
+                      const std::stop_token& stop) {
   const std::string list = ReadFileIfExists(times, kMostTimesBytes).value_or("");
   std::vector<std::pair<std::filesystem::path, mode_t>> modes;
   for (std::string_view rest = list; !rest.empty();) {
+    ThrowIfStopped(stop);
     std::string_view entry = TakeUpTo('\0', rest);
     timespec time{};
     time.tv_sec = TakeNumber<time_t>(entry);
@@ -112,7 +115,10 @@ void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem:
     (void)utimensat(AT_FDCWD, (work / entry).c_str(), both, AT_SYMLINK_NOFOLLOW);
   }
   // A folder before what is in it, in the list: its mode may shut this account out.
-  for (auto at = modes.rbegin(); at != modes.rend(); ++at) SetMode(at->first, at->second);
+  for (auto at = modes.rbegin(); at != modes.rend(); ++at) {
+    ThrowIfStopped(stop);
+    SetMode(at->first, at->second);
+  }
 }
 
 std::optional<std::string> PathInWork(std::string_view link) {

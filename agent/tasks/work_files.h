@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,8 @@ void PlaceInWork(const FilePlaces& places, const protocol::FileDescription& file
 
 // Gives what lies in `work` the times that the file `times` (protocol::kWorkTimes) has for it, and files their modes, once
 // all of it is there. An entry whose time cannot be set keeps the time of its arrival. Throws Error(kFiles) for a file that
-// is no such list.
-void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem::path& work);
+// is no such list, and once `stop` is requested.
+void SetTimesAndModes(const std::filesystem::path& times, const std::filesystem::path& work,
+                      const std::stop_token& stop = {});
 
 }  // namespace tfdist::agent

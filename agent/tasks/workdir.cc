@@ -63,6 +63,10 @@ int Reap(pid_t pid) {
 
 }  // namespace
 
+void ThrowIfStopped(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Error(Phase::kFiles, "unpacking was interrupted");
+}
+
 void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::path& folder,
                    std::chrono::milliseconds limit, const std::stop_token& stop) {
   const Tar tar = Start(archive, folder);
@@ -75,6 +79,7 @@ void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::
   }
   if (!in_time) end();
   const int status = Reap(tar.pid);
+  ThrowIfStopped(stop);
   if (!in_time) {
     throw Error(Phase::kFiles, fmt::format("tar did not unpack {} in {} s", archive.string(),
                                            limit.count() / 1000));

@@ -12,4 +12,7 @@ namespace tfdist::agent {
 void UnpackArchive(const std::filesystem::path& archive, const std::filesystem::path& folder,
                    std::chrono::milliseconds limit, const std::stop_token& stop = {});
 
+// Throws Error(kFiles) once `stop` is requested.
+void ThrowIfStopped(const std::stop_token& stop);
+
 }  // namespace tfdist::agent

@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -68,6 +69,7 @@ constexpr size_t kSecretBytes = 32;
 constexpr size_t kDigitsInRecord = 8;
 // A slow host is named after so long.
 constexpr auto kSlowHost = 5s;
+constexpr auto kSlowRollBack = 1s;
 // Of a large repository it may take longer, and is not known then.
 constexpr auto kGitLimit = 3s;
 // Why a job ended.
@@ -266,7 +268,9 @@ void PrintUpAsJson(const Plan& plan, const std::string& job, bool ran_already) {
 }
 
 // A job that runs from this plan.
-int JoinIt(const Plan& plan, const std::string& job, const UpArguments& arguments) {
+int JoinIt(const Plan& plan, const JobRecord& record, Interrupts& interrupts,
+           const UpArguments& arguments) {
+  const std::string& job = record.id;
   if (arguments.json) {
     PrintUpAsJson(plan, job, true);
     return kExitSuccess;
@@ -277,15 +281,13 @@ int JoinIt(const Plan& plan, const std::string& job, const UpArguments& argument
         arguments.detach ? "" : ": joining it; Ctrl-C leaves it running");
   }
   if (arguments.detach) return kExitSuccess;
-  const JobRecord record = KnownOrAdopted(plan, job);
-  Interrupts interrupts;
+  interrupts.LetHangUpEnd();
   return Follow(record, {}, interrupts, Started::kElsewhere, arguments);
 }
 
 // The job of that name on slot 0, when it is the same plan: `up` again joins it.
-int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wanted,
-         const UpArguments& arguments) {
-  const JobRecord running = KnownOrAdopted(plan, taken.job());
+int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& running,
+         const JobRecord& wanted, Interrupts& interrupts, const UpArguments& arguments) {
   if (taken.plan_sha256() != wanted.plan_sha256) {
     const bool is_known = Known(taken.job()).has_value();
     Say("tfdist: {}: job {} runs under this name, from another plan{}\n", plan.hosts[0].name,
@@ -298,7 +300,7 @@ int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& wa
                                 : "another name (--name NAME), or tfdist up --replace to end it");
     return kExitNoJob;
   }
-  return JoinIt(plan, taken.job(), arguments);
+  return JoinIt(plan, running, interrupts, arguments);
 }
 
 // A job that `up` is at has a record from its first moment, for `down` to find. Unless hosts were asked for it, the record
@@ -324,9 +326,18 @@ class Announced {
 
 class Launch {
  public:
-  // `is_first`: nothing has been said of this plan yet.
-  Launch(const Plan& plan, const UpArguments& arguments, bool is_first = true)
-      : plan_(plan),
+  // What a launch leaves to the one that takes its place.
+  struct Heritage {
+    std::unique_ptr<Interrupts> interrupts;  // so that Ctrl-C is heard at every moment
+    std::string replaced;                    // as replaced_
+  };
+
+  // `heritage`: of a launch by which this plan has been described.
+  Launch(const Plan& plan, const UpArguments& arguments,
+         std::optional<Heritage> heritage = std::nullopt)
+      : interrupts_(heritage ? std::move(heritage->interrupts) : std::make_unique<Interrupts>()),
+        replaced_(heritage ? std::move(heritage->replaced) : ""),
+        plan_(plan),
         arguments_(arguments),
         hashes_(plan.workdir.value_or("")),
         record_(MakeRecord(plan, NewJobId(plan.name), "")),
@@ -335,11 +346,10 @@ class Launch {
     // Whose {keep} it would be, others may ask before this is through.
     if (plan.workdir) record_.origin.workdir = plan.workdir->string();
     record_.labels = LabelsOf(arguments);
-    interrupts_.emplace();
     // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
     interrupts_->HearHangUp();
     mark_.emplace(record_);
-    Heeding([this, is_first] { Load(is_first); });
+    Heeding([this, is_first = !heritage] { Load(is_first); });
   }
 
   int Run() {
@@ -347,8 +357,8 @@ class Launch {
     Heeding([&] { running = RunningNow(); });
     LeaveIfToStop();
     if (!running.empty() && !arguments_.replace) {
-      StopHearing();
-      return JoinIt(plan_, running[0].id, arguments_);
+      mark_.reset();
+      return JoinIt(plan_, running[0], *interrupts_, arguments_);
     }
     LookWhoseIsKept();  // before anything is ended
     for (const std::string& id : beside_) {
@@ -428,11 +438,6 @@ class Launch {
     if (IsToStop("")) LeaveInterrupted();
   }
 
-  void StopHearing() {
-    mark_.reset();
-    interrupts_.reset();
-  }
-
   static std::vector<std::string> RunningBeside(const JobRecord& record, const Plan& plan) {
     std::vector<std::string> ids;
     for (const JobRecord& known : LoadRecords()) {
@@ -509,13 +514,14 @@ class Launch {
       if (!give_up && IsToStop(": rolling back")) {
         deployment.Cancel();
         give_up = now + kRollBackLimit;
+        next_word = now + kSlowRollBack;
       }
       if (give_up && !deployment.Committing() &&
           (deployment.HostsNotRolledBack().empty() || now > *give_up)) {
         return false;
       }
-      if (now >= next_word && !arguments_.quiet) {
-        SayWhoIsSlow(deployment, now - begin);
+      if (now >= next_word && (give_up || !arguments_.quiet)) {
+        SayWhoIsSlow(deployment, now - begin, give_up.has_value());
         next_word = now + kSlowHost;
       }
     }
@@ -528,12 +534,13 @@ class Launch {
     for (const std::string& line : lines) Say("{}\n", line);
   }
 
-  static void SayWhoIsSlow(const Deployment& deployment, TimePoint::duration waited) {
+  static void SayWhoIsSlow(const Deployment& deployment, TimePoint::duration waited,
+                           bool rolls_back) {
     const auto busy = deployment.Busy();
     if (busy.empty()) return;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
     const FilesSent sent = deployment.Sent();
-    if (sent.hosts_done < sent.hosts) {
+    if (sent.hosts_done < sent.hosts && !rolls_back) {
       Say("tfdist: {} s: files: {} of {} sent ({} %); all are on {}\n", seconds,
           SizeText(sent.bytes_done), SizeText(sent.bytes),
           100 * sent.bytes_done / std::max<uint64_t>(sent.bytes, 1),
@@ -614,7 +621,7 @@ class Launch {
     if (in_doubt_) {
       SayThatItIsInDoubt();
     } else if (left_.empty()) {
-      Say("tfdist: nothing was started\n");
+      Say("tfdist: nothing was started{}\n", WhatWasEnded());
     } else {
       SayWhoIsLeft();
     }
@@ -622,6 +629,10 @@ class Launch {
     fflush(nullptr);
     EndConnections();
     _exit(kExitInterrupted);
+  }
+
+  [[nodiscard]] std::string WhatWasEnded() const {
+    return replaced_.empty() ? "" : fmt::format(", and job {} was ended for it", replaced_);
   }
 
   // Of a job that may exist or may have left something the record stays.
@@ -692,7 +703,8 @@ class Launch {
 
   // The interrupt came too late to take the commit back.
   int EndAtOnce() {
-    interrupts_.reset();  // the next Ctrl-C ends this command
+    const EndAtInterrupt ends([this] { return fmt::format("job {} may be ending", record_.id); },
+                              *interrupts_);
     const EndReport report = EndJob(record_, true);
     PrintEndReport(record_, report);
     return kExitInterrupted;
@@ -713,8 +725,7 @@ class Launch {
       SayThatItIsInDoubt();
     } else {
       Say("tfdist: {} could not be brought up; nothing was started{}\n",
-          CountedOf(HostsThatFailed(outcome), CountHosts(plan_.hosts), "host"),
-          replaced_.empty() ? "" : fmt::format(", and job {} was ended for it", replaced_));
+          CountedOf(HostsThatFailed(outcome), CountHosts(plan_.hosts), "host"), WhatWasEnded());
     }
     return kExitHost;
   }
@@ -759,11 +770,10 @@ class Launch {
 
   // In the place of this launch, which has been rolled back.
   int StartAgain(const Plan& plan, const UpArguments& arguments) {
-    StopHearing();
-    Launch launch(plan, arguments, false);
+    mark_.reset();
+    Launch launch(plan, arguments, Heritage{std::move(interrupts_), replaced_});
     // The same `up` is to find this job again.
     launch.record_.plan_sha256 = launch.cargo_.job.plan_sha256 = record_.plan_sha256;
-    launch.replaced_ = replaced_;
     return launch.Run();
   }
 
@@ -779,13 +789,17 @@ class Launch {
 
   // What else hosts lack is no matter for a job that runs from this plan, and --replace finds it once more.
   int TakenOver(const Deployment::Outcome& outcome) {
-    // Ctrl-C ends this command: nobody polls while the other job is looked for, and its end is
-    // under way by itself.
-    StopHearing();
+    mark_.reset();
     const protocol::NameTaken& taken = *outcome.name_taken;
-    if (arguments_.replace) return Replace({KnownOrAdopted(plan_, taken.job())});
-    if (taken.plan_sha256() != record_.plan_sha256) PrintErrors(FaultsBesideTheName(outcome));
-    return Join(plan_, taken, record_, arguments_);
+    const bool is_another = taken.plan_sha256() != record_.plan_sha256;
+    if (is_another && !arguments_.replace) PrintErrors(FaultsBesideTheName(outcome));
+    JobRecord running;
+    {
+      const EndAtInterrupt ends([] { return "nothing was started"; }, *interrupts_);
+      running = KnownOrAdopted(plan_, taken.job());
+    }
+    if (arguments_.replace) return Replace({std::move(running)});
+    return Join(plan_, taken, running, record_, *interrupts_, arguments_);
   }
 
   // Ports that are in use are, as far as one knows here, those of the job that has the name.
@@ -810,14 +824,12 @@ class Launch {
     cargo_.job.job = NewJobId(cargo_.job.name);
     record_.id = cargo_.job.job;
     record_.name = cargo_.job.name;
-    interrupts_.emplace();
-    interrupts_->HearHangUp();
     Deployment deployment(plan_, cargo_, running.id);
     const bool through = Wait(deployment);
     SaySetUpLines(deployment);
     left_ = deployment.HostsNotRolledBack();
     if (!through || interrupted_) LeaveInterrupted();
-    interrupts_.reset();
+    LeaveIfToStop();
     return deployment.TakeOutcome();
   }
 
@@ -836,7 +848,7 @@ class Launch {
 
   // What would stop the new job is found before the one that runs is ended.
   int Replace(const std::vector<JobRecord>& all_running) {
-    StopHearing();
+    mark_.reset();
     const JobsMeant meant{.named = true, .running = all_running.size(), .finished = 0};
     if (ConsentFor(Deed::kReplace, meant) != Consent::kGiven) {
       std::vector<const JobRecord*> ambiguous;
@@ -864,15 +876,14 @@ class Launch {
     UpArguments again = arguments_;
     again.replace = false;  // once: two that replace each other would never end
     again.set_up = false;   // the rehearsal has run it
-    Launch launch(plan_, again, false);
-    launch.replaced_ = running.id;
-    return launch.Run();
+    return Launch(plan_, again, Heritage{std::move(interrupts_), running.id}).Run();
   }
 
-  static EndReport EndForThis(const JobRecord& running) {
-    const EndAtInterrupt ends([&running] {
+  [[nodiscard]] EndReport EndForThis(const JobRecord& running) const {
+    const auto words = [&running] {
       return fmt::format("job {} may be ending, and nothing was started in its place", running.id);
-    });
+    };
+    const EndAtInterrupt ends(words, *interrupts_);
     EndReport report = EndJob(running, false, kReplaces);
     PrintEndReport(running, report);
     return report;
@@ -932,6 +943,8 @@ class Launch {
     PrintErrors(outcome.roll_back_errors);
   }
 
+  std::unique_ptr<Interrupts> interrupts_;
+  std::string replaced_;  // id of the job that was ended for this one
   const Plan& plan_;
   UpArguments arguments_;
   WorkdirListing listing_;
@@ -941,11 +954,9 @@ class Launch {
   JobRecord record_;
   std::vector<std::string> beside_;  // ids of jobs that have its name now
   std::optional<Announced> mark_;
-  std::optional<Interrupts> interrupts_;
   bool interrupted_ = false;
   bool set_up_said_ = false;
   std::future<std::optional<GitState>> git_;
-  std::string replaced_;  // id of the job that was ended for this one
   // What the deployment has come to.
   bool in_doubt_ = false;
   std::vector<std::string> left_;

@@ -15,7 +15,17 @@
 namespace tfdist::cli {
 
 EndAtInterrupt::EndAtInterrupt(std::function<std::string()> words)
-    : words_(std::move(words)), done_(eventfd(0, EFD_CLOEXEC)), thread_([this] { Watch(); }) {}
+    : words_(std::move(words)),
+      own_(std::in_place),
+      interrupts_(*own_),
+      done_(eventfd(0, EFD_CLOEXEC)),
+      thread_([this] { Watch(); }) {}
+
+EndAtInterrupt::EndAtInterrupt(std::function<std::string()> words, const Interrupts& heard)
+    : words_(std::move(words)),
+      interrupts_(heard),
+      done_(eventfd(0, EFD_CLOEXEC)),
+      thread_([this] { Watch(); }) {}
 
 EndAtInterrupt::~EndAtInterrupt() {
   (void)eventfd_write(done_.get(), 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -11,11 +12,13 @@
 namespace tfdist::cli {
 
 // While it lives, SIGINT and SIGTERM print "tfdist: interrupted: WORDS" and end the process with kExitInterrupted. No
-// Interrupts may live beside it.
+// other Interrupts may live beside it.
 class EndAtInterrupt {
  public:
   // `words` is called on a thread of its own.
   explicit EndAtInterrupt(std::function<std::string()> words);
+  // Hears by `heard`, which outlives it: a Ctrl-C that came before, and that nobody has taken, ends the process too.
+  EndAtInterrupt(std::function<std::string()> words, const Interrupts& heard);
   EndAtInterrupt(const EndAtInterrupt&) = delete;
   EndAtInterrupt& operator=(const EndAtInterrupt&) = delete;
   ~EndAtInterrupt();
@@ -24,7 +27,8 @@ class EndAtInterrupt {
   void Watch() const;
 
   const std::function<std::string()> words_;
-  const Interrupts interrupts_;
+  const std::optional<Interrupts> own_;
+  const Interrupts& interrupts_;
   const UniqueFd done_;
   std::thread thread_;  // last: it uses the others
 };

@@ -374,7 +374,8 @@ class LocalJob(unittest.TestCase):
                 terminal = self.user.start_on_terminal("up", *options, file)
                 wait_for(asked.exists, "the look for the job")
                 terminal.ctrl_c()
-                self.assertEqual(terminal.wait(), -signal.SIGINT, terminal.text)
+                self.assertEqual(terminal.wait(), 130, terminal.text)
+                self.assertIn("tfdist: interrupted: nothing was started\r\n", terminal.text)
 
     def test_a_changed_program_is_another_plan(self):
         program = self.user.write("work/run.sh", "sleep infinity")
@@ -902,6 +903,56 @@ class LocalJob(unittest.TestCase):
         up = self.start_packing()
         up.send_signal(signal.SIGINT)
         self.assert_packing_was_ended(up, "tfdist: interrupted")
+
+    def start_blocked_unpacking(self, *options):
+        """`up` whose tar(1) unpacks for ever, and this tar's pid."""
+        pid = self.user.folder / "tar-pid"
+        tar = self.user.write("bin/tar", f'#!/bin/sh\n[ "$1" = -x ] || exec {shutil.which("tar")} "$@"\n'
+                              f"echo $$ >{pid}.part; mv {pid}.part {pid}; exec sleep infinity\n")
+        os.chmod(tar, 0o700)
+        self.user.env["PATH"] = f"{os.path.dirname(tar)}:{self.user.env['PATH']}"
+        self.user.write("work/file", "content")
+        up = self.user.start("up", *options, self.user.write("unpacks.toml", clusters.local("job", ["true"], slots=1, task_extra='workdir = "work"')))
+        wait_for(pid.exists, lambda: f"the host unpacks: {up.err.read_text()}")
+        return up, int(pid.read_text())
+
+    def test_ctrl_c_ends_an_up_whose_host_unpacks(self):
+        up, tar = self.start_blocked_unpacking()
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(5), 130, up.err.read_text())
+        self.assertIn("tfdist: interrupted: rolling back\ntfdist: nothing was started\n", up.err.read_text())
+        self.assertFalse(processes.alive(tar))
+        self.assert_nothing_left()
+        self.assertEqual(list((self.user.folder / ".cache/tfdist/jobs").iterdir()), [])
+
+    def test_an_up_that_rolls_back_names_a_silent_host_after_a_second(self):
+        up, _ = self.start_blocked_unpacking("-q")
+        agents = [pid for pid, argv in processes.matching(str(self.user.folder)).items() if "agent" in argv]
+        self.assertTrue(agents)
+        for pid in agents:
+            os.kill(pid, signal.SIGSTOP)
+        up.send_signal(signal.SIGINT)
+        wait_for(lambda: re.search(r"rolling back\ntfdist: \d+ s: waiting for 127\.0\.0\.1: roll back\n", up.err.read_text()),
+                 lambda: up.err.read_text(), 4)
+        for pid in agents:
+            os.kill(pid, signal.SIGCONT)
+        self.assertEqual(up.wait(10), 130, up.err.read_text())
+        self.assert_nothing_left()
+
+    def test_ctrl_c_between_the_end_of_the_old_job_and_the_new_one_is_heard(self):
+        """Many records make that moment long."""
+        running = self.start_job("job")
+        records = self.user.folder / ".local/state/tfdist/jobs"
+        record = json.loads((records / f"{running}.json").read_text())
+        for number in range(3000):
+            other = f"other-20260101T000000Z-{number:06x}"
+            (records / f"{other}.json").write_text(json.dumps(dict(record, id=other, name="other")))
+        up = self.user.start("up", "-d", "--replace", self.user.write("next.toml", clusters.local("job", ["sleep", "300"], slots=1)))
+        wait_for(lambda: f"job {running}: ended" in up.err.read_text(), lambda: up.err.read_text())
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(30), 130, up.err.read_text())
+        self.assertRegex(up.err.read_text(), f"tfdist: interrupted\ntfdist: nothing was started, and job {running} was ended for it\n")
+        self.assert_nothing_left()
 
     @unittest.skipIf(os.geteuid() != 0, "needs root to become another account")
     def test_replace_believes_no_other_account_that_has_a_port_of_the_job(self):
