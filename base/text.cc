@@ -67,4 +67,10 @@ std::string_view TakeWord(std::string_view& line) {
   return word;
 }
 
+std::string_view NewestFrame(std::string_view line) {
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  const size_t redrawn = line.rfind('\r');
+  return redrawn == line.npos ? line : line.substr(redrawn + 1);
+}
+
 }  // namespace tfdist

@@ -30,4 +30,8 @@ std::string DurationText(std::chrono::milliseconds duration);
 // Takes the next word from the front of `line`: up to a space, a tab or \r. Empty at the end of the line.
 std::string_view TakeWord(std::string_view& line);
 
+// What a line of a program's output, without its newline, shows in the end. Carriage returns redraw a line from its beginning, as
+// progress bars do: only the newest frame counts, without the carriage returns that end it. A line of CRLF is such a line, too.
+std::string_view NewestFrame(std::string_view line);
+
 }  // namespace tfdist

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace tfdist::agent {
 
 uint64_t LineFilter::Look(std::string_view text) {
@@ -11,8 +13,11 @@ uint64_t LineFilter::Look(std::string_view text) {
     const bool unfinished = newline == std::string_view::npos;
     if (unfinished && passed > 0) break;
     const size_t size = unfinished ? text.size() : newline + 1;
-    if (pattern_.FoundIn(text.substr(0, unfinished ? size : newline))) {
-      found_bytes_ = size;
+    const std::string_view frame = NewestFrame(text.substr(0, newline));
+    if (pattern_.FoundIn(frame)) {
+      const auto before = static_cast<size_t>(frame.data() - text.data());
+      passed += before;
+      found_bytes_ = size - before;
       break;
     }
     passed += size;

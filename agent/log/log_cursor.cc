@@ -5,6 +5,7 @@
 
 #include "agent/log/unfinished_lines.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
@@ -16,6 +17,11 @@ constexpr size_t kSearchBytes = 4 * 1024 * 1024;
 constexpr std::chrono::milliseconds kSearchTime{100};
 // In a search for lines that fit, a longer line counts as several.
 constexpr size_t kLongestLineBytes = 64 * 1024;
+
+// What a line has drawn before its newest frame.
+size_t OldFramesBytes(std::string_view line) {
+  return static_cast<size_t>(NewestFrame(line).data() - line.data());
+}
 
 }  // namespace
 
@@ -123,7 +129,14 @@ std::optional<protocol::LogPiece> LogCursor::NextThatFits(uint64_t limit_bytes, 
       if (!piece.data.empty()) return piece;
     }
     const Lines lines = ReadLines(end);
-    const bool is_open = lines.text.find('\n') == std::string::npos && lines.may_grow;
+    const bool has_end = lines.text.find('\n') != std::string::npos;
+    const size_t redrawn = has_end ? 0 : OldFramesBytes(lines.text);
+    if (redrawn > 0) {
+      offset_ += redrawn;
+      looked_at += redrawn;
+      continue;
+    }
+    const bool is_open = !has_end && lines.may_grow;
     if (lines.text.empty() || is_open) {
       return protocol::LogPiece{.offset = offset_, .segments = {}, .data = {}};
     }

@@ -364,6 +364,22 @@ TEST_F(LogTest, ASearchWaitsForTheEndOfALine) {
   EXPECT_EQ(TextOfAll(cursor, LogEnd::kClosed), "the last loss");
 }
 
+TEST_F(LogTest, ASearchLooksAtTheNewestFrameOfALineThatRedrawsItself) {
+  LogWriter writer = Writer(1, 64 << 20);
+  std::string bar;
+  for (int i = 0; i < 20'000; ++i) bar += "\rstep " + std::to_string(i);
+  writer.Append(Stream::kStdout, bar);
+  protocol::ReadLog request;
+  request.grep = "step";
+  LogCursor cursor(folder_, request);
+  const auto found = [&] { return TextOfAll(cursor, LogEnd::kOpen); };
+  EXPECT_EQ(found(), "") << "the line has not ended";
+  writer.Append(Stream::kStdout, "\rstep 20000\r\nstep 0\rend\n");
+  EXPECT_EQ(found(), "step 20000\r\n");
+  writer.Append(Stream::kStdout, "step 1\rstep 2");
+  EXPECT_EQ(TextOfAll(cursor, LogEnd::kClosed), "step 2");
+}
+
 TEST_F(LogTest, ASearchGoesThroughALongLogInSteps) {
   LogWriter writer = Writer(1, 64 << 20);
   const std::string line = std::string(999, 'x') + "\n";

@@ -94,7 +94,7 @@ RunSpec SpecOfSetUp(const char* name, std::vector<Text> argv, const SetUpDescrip
 std::vector<std::string> LastLinesOf(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
-    const std::string_view line = TakeUpTo('\n', text);
+    const std::string_view line = NewestFrame(TakeUpTo('\n', text));
     if (!line.empty()) lines.emplace_back(line.substr(0, kShownLineBytes));
     if (lines.size() > kShownLastLines) lines.erase(lines.begin());
   }

@@ -90,7 +90,7 @@ void PrintLastLines(std::string_view lines) {
   Print("  its last lines:\n");
   while (!lines.empty()) {
     const size_t end = std::min(lines.find('\n'), lines.size());
-    Print("    {}\n", lines.substr(0, end));
+    Print("    {}\n", NewestFrame(lines.substr(0, end)));
     lines.remove_prefix(std::min(end + 1, lines.size()));
   }
 }

@@ -12,13 +12,6 @@ namespace {
 
 constexpr size_t kLongestLine = 4096;
 
-// Of a progress bar what was drawn last.
-std::string_view LastDrawn(std::string_view line) {
-  while (line.ends_with('\r')) line.remove_suffix(1);
-  const size_t drawn = line.rfind('\r');
-  return drawn == line.npos ? line : line.substr(drawn + 1);
-}
-
 }  // namespace
 
 void SetUpOutput::Add(const std::string& host, const protocol::SetUpProgress& progress) {
@@ -46,7 +39,7 @@ std::vector<std::string> SetUpOutput::Take() {
 }
 
 void SetUpOutput::AddLine(const std::string& host, std::string_view line) {
-  line = LastDrawn(line);
+  line = NewestFrame(line);
   if (!line.empty()) lines_.push_back(fmt::format("{} | {}", host, line.substr(0, kLongestLine)));
 }
 

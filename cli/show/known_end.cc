@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/text.h"
+
 namespace tfdist::cli {
 namespace {
 
 std::string_view LastLineOf(std::string_view lines) {
   while (lines.ends_with('\n') || lines.ends_with('\r')) lines.remove_suffix(1);
   const size_t before = lines.rfind('\n');
-  return before == lines.npos ? lines : lines.substr(before + 1);
+  return NewestFrame(before == lines.npos ? lines : lines.substr(before + 1));
 }
 
 // Python's.

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/process_limits.h"
+#include "base/text.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/known_end.h"
 #include "cli/show/same_end.h"
@@ -29,7 +30,7 @@ void PrintLastLines(const std::string& lines) {
   std::string_view rest = lines;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
-    Say("    {}\n", rest.substr(0, end));
+    Say("    {}\n", NewestFrame(rest.substr(0, end)));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
 }

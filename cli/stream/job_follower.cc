@@ -256,7 +256,8 @@ void JobFollower::WaitAndHandle() {
   std::array<pollfd, 3> fds = {pollfd{attached_.link->PollFd(), POLLIN, 0},
                                pollfd{interrupts_.fd(), POLLIN, 0},
                                pollfd{options_.notes_fd, POLLIN, 0}};
-  const auto next_show = printer_.ShowUnfinished(Now());
+  // Without --follow all of them soon end.
+  const auto next_show = options_.follow ? printer_.ShowUnfinished(Now()) : std::nullopt;
   // At most a second: pings have to go out. What the link has read already wakes no poll.
   TimePoint wake = std::min(next_show.value_or(TimePoint::max()), Now() + 1s);
   if (options_.until) wake = std::min(wake, *options_.until);

@@ -23,18 +23,12 @@ using namespace std::chrono_literals;
 
 constexpr size_t kLongestLineBytes = 64 * 1024;
 constexpr auto kUnfinishedPause = 500ms;
+constexpr auto kAppendedPause = 1s;  // where no line can be erased
 constexpr auto kPushedAwayPause = 5s;
 constexpr std::string_view kBar = " | ";             // between task and line
 constexpr std::string_view kEraseLine = "\r\x1b[K";  // ECMA-48 8.3.41
 // The terminal's own colours, but for red (errors) and black and white (background).
 constexpr std::array<int, 10> kColours = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};
-
-// Leaves the last state of a line that rewrites itself.
-void ForgetRewritten(std::string& line) {
-  const size_t end = line.find_last_not_of('\r');
-  const size_t rewritten = end == std::string::npos ? end : line.rfind('\r', end);
-  if (rewritten != std::string::npos) line.erase(0, rewritten + 1);
-}
 
 std::string_view NameOfStream(protocol::Stream stream) {
   if (stream == protocol::Stream::kStdout) return "stdout";
@@ -98,20 +92,49 @@ void LinePrinter::Add(const std::string& task, const protocol::LogSegment& segme
   const Source source{task, segment.stream};
   Unfinished& line = unfinished_[source];
   while (true) {
-    if (line.text.empty()) line.origin = {segment.time_ns, segment.attempt, segment.run};
+    const Origin origin{segment.time_ns, segment.attempt, segment.run};
     const size_t end = bytes.find('\n');
-    const bool is_whole = line.text.empty() && end != std::string_view::npos;
-    if (!is_whole) line.text += bytes.substr(0, end);
-    if (end == std::string_view::npos) break;
-    PrintLine(source, is_whole ? bytes.substr(0, end) : line.text, line.origin);
+    if (end == std::string_view::npos) {
+      Append(source, line, origin, bytes);
+      break;
+    }
+    if (line.text.empty() && open_ != source) {
+      PrintLine(source, NewestFrame(bytes.substr(0, end)), origin);
+    } else {
+      Append(source, line, origin, bytes.substr(0, end));
+      PrintRest(source, line);
+    }
     line = {};
     bytes.remove_prefix(end + 1);
   }
-  line.changed = line.changed || !bytes.empty();
-  if (options_.filter) ForgetRewritten(line.text);
   while (line.text.size() > kLongestLineBytes) {
-    PrintLine(source, line.text.substr(0, kLongestLineBytes), line.origin, Part::kGoesOn);
+    Unfinished first = line;
+    first.text.resize(kLongestLineBytes);
+    PrintRest(source, first, Part::kGoesOn);
     line.text.erase(0, kLongestLineBytes);
+    line.written = 0;
+  }
+}
+
+void LinePrinter::Append(const Source& source, Unfinished& line, const Origin& origin,
+                         std::string_view bytes) {
+  if (bytes.empty()) return;
+  if (line.text.empty()) line.origin = origin;
+  line.changed = true;
+  // What stood there holds no carriage return but at its end.
+  const bool redraws = line.text.ends_with('\r') || bytes.find('\r') != bytes.npos;
+  line.text += bytes;
+  if (!redraws) return;
+  const size_t end = line.text.find_last_not_of('\r');
+  const size_t before = end == std::string::npos ? end : line.text.rfind('\r', end);
+  if (before == std::string::npos) return;
+  line.text.erase(0, before + 1);
+  line.origin = origin;
+  line.redrawn = true;
+  line.written = 0;
+  if (open_ == source && !CanErase()) {
+    out_ += '\n';
+    open_.reset();
   }
 }
 
@@ -129,6 +152,16 @@ void LinePrinter::PrintLine(const Source& source, std::string_view line, const O
   if (options_.json) return PrintAsJson(source, line, origin, part);
   BeginLine(source, origin);
   PutOut(line);
+  out_ += part == Part::kGoesOn ? "\\\n" : "\n";
+}
+
+// What is not written yet.
+void LinePrinter::PrintRest(const Source& source, Unfinished& line, Part part) {
+  const std::string_view frame = NewestFrame(line.text);
+  if (line.redrawn && line.written == frame.size() && !frame.empty()) return;
+  if (line.redrawn || line.written == 0) return PrintLine(source, frame, line.origin, part);
+  GoOnWith(source, line);
+  open_.reset();
   out_ += part == Part::kGoesOn ? "\\\n" : "\n";
 }
 
@@ -153,7 +186,7 @@ void LinePrinter::AimAt(int fd) {
 
 void LinePrinter::BeginLine(const Source& source, const Origin& origin) {
   AimAt(IsApart(source) ? options_.stderr_fd : fd_);
-  if (open_ == source) {
+  if (open_ == source && CanErase()) {
     out_ += kEraseLine;
     open_.reset();
   }
@@ -162,20 +195,40 @@ void LinePrinter::BeginLine(const Source& source, const Origin& origin) {
   if (options_.timestamps) out_ += UtcText(origin.time_ns) + " ";
 }
 
+// Behind what stands of the line, or on a new line.
+void LinePrinter::GoOnWith(const Source& source, Unfinished& line) {
+  if (open_ != source) BeginLine(source, line.origin);
+  open_ = source;
+  const std::string_view text = NewestFrame(line.text);
+  PutOut(text.substr(std::min(line.written, text.size())));
+  line.written = text.size();
+}
+
+// Where no line can be erased.
+void LinePrinter::ShowBelow(const Source& source, Unfinished& line) {
+  if (!line.redrawn && !IsApart(source)) return GoOnWith(source, line);
+  if (!line.redrawn) return;
+  const std::string_view frame = NewestFrame(line.text);
+  PrintLine(source, frame, line.origin);
+  line.written = frame.size();
+}
+
 void LinePrinter::LeaveOpenLine() {
   if (!open_) return;
-  out_ += '\n';
-  unfinished_[*open_].pushed_away = true;
+  Unfinished& line = unfinished_[*open_];
+  out_ += CanErase() ? "\n" : "\\\n";
+  line.pushed_away = true;
   open_.reset();
 }
 
 std::optional<TimePoint> LinePrinter::ShowUnfinished(TimePoint now) {
   std::optional<TimePoint> next;
-  if (options_.columns == 0) return next;
+  if (options_.raw || options_.json) return next;
   for (auto& [source, line] : unfinished_) {
-    if (!line.changed || line.text.empty() || IsApart(source)) continue;
-    if (!line.show_at)
-      line.show_at = now + (line.pushed_away ? kPushedAwayPause : kUnfinishedPause);
+    if (!line.changed || NewestFrame(line.text).empty() || (CanErase() && IsApart(source)))
+      continue;
+    const auto pause = line.pushed_away ? kPushedAwayPause : kUnfinishedPause;
+    if (!line.show_at) line.show_at = now + (CanErase() ? pause : kAppendedPause);
     if (*line.show_at <= now) {
       ShowStart(source, line);
     } else {
@@ -186,8 +239,15 @@ std::optional<TimePoint> LinePrinter::ShowUnfinished(TimePoint now) {
   return next;
 }
 
-// On one row of the terminal, so that it can be erased.
 void LinePrinter::ShowStart(const Source& source, Unfinished& line) {
+  CanErase() ? ShowOnOneRow(source, line) : ShowBelow(source, line);
+  line.changed = false;
+  line.pushed_away = false;
+  line.show_at.reset();
+}
+
+// Of the terminal, so that it can be erased.
+void LinePrinter::ShowOnOneRow(const Source& source, Unfinished& line) {
   BeginLine(source, line.origin);
   const std::string plain = SafeForTerminal(line.text, Colours::kDrop);
   // The user may have made the window narrower since the last frame.
@@ -205,15 +265,12 @@ void LinePrinter::ShowStart(const Source& source, Unfinished& line) {
     out_ += cut;
   }
   open_ = source;
-  line.changed = false;
-  line.pushed_away = false;
-  line.show_at.reset();
 }
 
 void LinePrinter::Finish(const std::string& task) {
   for (auto& [source, line] : unfinished_) {
     if (source.first != task || line.text.empty()) continue;
-    PrintLine(source, line.text, line.origin);
+    PrintRest(source, line);
     line = {};
   }
   Flush();

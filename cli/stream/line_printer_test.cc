@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -160,8 +161,62 @@ TEST_F(LinePrinterTest, CutsAProgressBarByColumns) {
   EXPECT_EQ(Printed(), "\r\x1b[Kw:0 | \u4e2d\u4e2d\u4e2d\u4e2d\u4e2d\u4e2d");
 }
 
-TEST_F(LinePrinterTest, WithoutATerminalAnUnfinishedLineWaitsForItsEnd) {
-  LinePrinter printer(write_end_.get(), {}, {"w:0"});
+TEST_F(LinePrinterTest, PrintsTheNewestFrameOfALineThatRedrawsItself) {
+  for (const bool json : {false, true}) {
+    LinePrinter printer(write_end_.get(), {.json = json}, {"w:0"});
+    std::string bar = "\r0%";
+    for (int i = 1; i < 20'000; ++i) bar += "\r" + std::to_string(i) + " of 20000";
+    printer.Print("w:0", Piece({{Stream::kStdout, bar}}));
+    printer.Print("w:0", Piece({{Stream::kStdout, "\r20000"}, {Stream::kStdout, "\ncrlf\r\n"}}));
+    const std::string printed = Printed();
+    EXPECT_EQ(std::count(printed.begin(), printed.end(), '\n'), 2) << printed.substr(0, 1000);
+    const std::string lines = json ? R"("line":"20000")" : "w:0 | 20000\nw:0 | crlf\n";
+    EXPECT_NE(printed.find(lines), std::string::npos) << printed.substr(0, 1000);
+  }
+}
+
+TEST_F(LinePrinterTest, APipeGetsTheNewestFrameOfALineThatRedrawsItselfEachSecond) {
+  LinePrinter printer(write_end_.get(), {}, {"w:0", "w:1"});
+  const TimePoint start{};
+  printer.Print("w:0", Piece({{Stream::kStderr, "\r10%\r20%"}}));
+  EXPECT_EQ(printer.ShowUnfinished(start), start + 1s);
+  EXPECT_EQ(Printed(), "");
+  EXPECT_EQ(printer.ShowUnfinished(start + 1s), std::nullopt);
+  EXPECT_EQ(Printed(), "w:0 | 20%\n");
+  EXPECT_EQ(printer.ShowUnfinished(start + 1h), std::nullopt) << "nothing new";
+  printer.Print("w:0", Piece({{Stream::kStderr, "\r30%\r"}}));
+  printer.Print("w:1", Piece({{Stream::kStderr, "up\n"}}));
+  printer.Print("w:0", Piece({{Stream::kStderr, "100%"}}));
+  printer.ShowUnfinished(start + 2h);
+  printer.ShowUnfinished(start + 3h);
+  printer.Print("w:0", Piece({{Stream::kStderr, "\nend\n"}}));
+  EXPECT_EQ(Printed(), "w:1 | up\nw:0 | 100%\nw:0 | end\n");
+}
+
+TEST_F(LinePrinterTest, APipeGetsTheRestOfALineBehindItsBeginning) {
+  LinePrinter printer(write_end_.get(), {}, {"w:0", "w:1"});
+  TimePoint now{};
+  const auto show = [&] {
+    printer.ShowUnfinished(now);
+    printer.ShowUnfinished(now += 1s);
+    return Printed();
+  };
+  printer.Print("w:0", Piece({{Stream::kStdout, "loading"}}));
+  EXPECT_EQ(show(), "w:0 | loading");
+  printer.Print("w:0", Piece({{Stream::kStdout, " ..."}}));
+  EXPECT_EQ(show(), " ...");
+  printer.Print("w:1", Piece({{Stream::kStdout, "up\n"}}));
+  EXPECT_EQ(Printed(), "\\\nw:1 | up\n");
+  printer.Print("w:0", Piece({{Stream::kStdout, " done\nnext"}}));
+  EXPECT_EQ(Printed(), "w:0 |  done\n");
+  EXPECT_EQ(show(), "w:0 | next");
+  printer.Print("w:0", Piece({{Stream::kStdout, "\rredrawn"}}));
+  printer.Finish("w:0");
+  EXPECT_EQ(Printed(), "\nw:0 | redrawn\n");
+}
+
+TEST_F(LinePrinterTest, JsonWaitsForTheEndOfALine) {
+  LinePrinter printer(write_end_.get(), {.json = true}, {"w:0"});
   printer.Print("w:0", Piece({{Stream::kStdout, "10%\r"}}));
   EXPECT_EQ(printer.ShowUnfinished(TimePoint{}), std::nullopt);
   EXPECT_EQ(printer.ShowUnfinished(TimePoint{} + 1h), std::nullopt);

@@ -2,16 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace tfdist::cli {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
-
-std::string_view LastState(std::string_view line) {
-  while (line.ends_with('\r')) line.remove_suffix(1);
-  const size_t rewritten = line.rfind('\r');
-  return rewritten == std::string_view::npos ? line : line.substr(rewritten + 1);
-}
 
 // Length of the SGR sequence (ESC [ digits and semicolons m) that `text` begins with; 0: none.
 size_t SgrLength(std::string_view text) {
@@ -82,7 +78,7 @@ size_t AppendVisible(std::string& safe, std::string_view rest) {
 
 std::string SafeForTerminal(std::string_view line, Colours colours) {
   std::string safe;
-  std::string_view rest = LastState(line);
+  std::string_view rest = NewestFrame(line);
   bool coloured = false;
   while (!rest.empty()) {
     const size_t sgr = SgrLength(rest);

@@ -19,10 +19,10 @@ class Logs(unittest.TestCase):
         self.user = Tfdist("logs")
         self.addCleanup(self.user.close)
 
-    def up(self, script, restart):
+    def up(self, script, restart, *options):
         file = self.user.write("cluster.toml", clusters.local(
             "job", ["sh", "-c", script], slots=2, extra=f"[restart]\nworker = {restart}\n"))
-        up = self.user.run("up", file)
+        up = self.user.run("up", *options, file)
         self.assertEqual(up.code, 0, up)
         return up
 
@@ -99,6 +99,26 @@ class Logs(unittest.TestCase):
         self.assertIn("--raw and --from go with one task\n", several.err)
         both = self.user.run("logs", "job", "worker:0")
         self.assertRegex(both.err, r"^tfdist: worker:0: attempt 2, run \d begins\n$")
+
+    def test_of_a_progress_bar_the_newest_frame_is_shown(self):
+        """Of a bar that redraws itself, as tqdm does: while it runs, and once its line has ended."""
+        self.up("case $TFDIST_TASK in ps*) exec sleep 1000;; worker:0) ;; *) exit 0;; esac; i=0; "
+                "while [ $i -lt 20000 ]; do printf '\\rstep %s' $i; i=$((i+1)); done; "
+                "while [ ! -e go ]; do sleep 0.1; done; printf '\\rstep all\\nend\\n'", '"never"', "--detach")
+        follow = self.user.start("logs", "-f", "job", "worker:0")
+        self.user.wait_for_output(follow, b"worker:0 | step 19999\n")
+        now = self.user.run("logs", "-n", "1", "job", "worker:0")
+        self.assertEqual(now.out, "worker:0 | step 19999\n")
+        self.user.run("exec", "job", "worker:0", "--", "touch", "go").expect(0)
+        self.assertEqual(follow.wait(30), 0)
+        followed = follow.out.read_text()
+        self.assertTrue(followed.endswith("worker:0 | step all\nworker:0 | end\n"), followed[-200:])
+        self.assertLess(followed.count("\n"), 100)
+        self.assertEqual(self.user.run("logs", "--grep", "step", "job", "worker:0").out, "worker:0 | step all\n")
+        objects = [json.loads(line)["line"] for line in self.user.run("logs", "--json", "job", "worker:0").out.splitlines()]
+        self.assertEqual(objects, ["step all", "end"])
+        raw = self.user.run_bytes("logs", "--raw", "job", "worker:0")
+        self.assertEqual(raw.count(b"\r"), 20001, "the bytes as they are")
 
     def test_lines_are_searched_for_on_the_hosts(self):
         self.up('case $TFDIST_TASK in ps*) exec sleep 1000;; esac; i=0; '
