@@ -290,10 +290,10 @@ std::optional<PythonModule> PythonModuleOf(const Words& words) {
     const size_t flags = std::min(word.find_first_not_of(kFlags, 1), word.size());
     if (flags < word.size() && word[flags] == 'm') {
       if (flags > 1) found.options.push_back(word.substr(0, flags));
-      const std::string module = flags + 1 < word.size() ? word.substr(flags + 1)
-                                 : at + 1 < words.size() ? words[at + 1]
-                                                         : "";
-      found.package = module.substr(0, module.find('.'));
+      found.name = flags + 1 < word.size() ? word.substr(flags + 1)
+                   : at + 1 < words.size() ? words[at + 1]
+                                           : "";
+      found.package = found.name.substr(0, found.name.find('.'));
       const bool is_name = std::ranges::all_of(
           found.package, [](unsigned char c) { return c == '_' || std::isalnum(c) != 0; });
       if (found.package.empty() || !is_name) return std::nullopt;

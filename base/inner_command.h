@@ -29,7 +29,8 @@ std::vector<std::string> InnermostOf(std::vector<std::string> words);
 // Of `python3 -u -m package.train`.
 struct PythonModule {
   std::vector<std::string> options;  // of python, in front of -m
-  std::string package;               // the first name
+  std::string name;                  // "package.train"
+  std::string package;               // the first of its names
 };
 std::optional<PythonModule> PythonModuleOf(const std::vector<std::string>& words);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -16,6 +17,7 @@
 
 #include "base/inner_command.h"
 #include "base/size_text.h"
+#include "base/text.h"
 
 namespace tfdist::cli {
 namespace {
@@ -102,6 +104,43 @@ std::optional<Script> ScriptOf(const TaskOnHost& task) {
   return std::nullopt;
 }
 
+// "package.train" of `python3 -m package.train`, `torchrun ... -m package.train` and `accelerate launch -m package.train`,
+// where it is looked for in the folder in which the task starts.
+std::optional<std::string> ModuleOf(const TaskOnHost& task) {
+  constexpr std::array<std::string_view, 3> kLaunchers = {
+      "torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"};
+  const std::vector<std::string> words = WordsOf(task);
+  if (words.empty()) return std::nullopt;
+  size_t at = 1;
+  if (const auto module = PythonModuleOf(words)) {
+    const bool is_isolated = std::ranges::any_of(module->options, [](const std::string& option) {
+      return option.find_first_of("IP") != option.npos;
+    });
+    if (is_isolated) return std::nullopt;
+    if (std::ranges::find(kLaunchers, module->name) == kLaunchers.end()) return module->name;
+    while (words[at].find(module->name) == std::string::npos) ++at;
+    ++at;
+  } else {
+    const std::string program = words[0].substr(words[0].rfind('/') + 1);
+    if (program != "torchrun" && program != "accelerate") return std::nullopt;
+  }
+  for (; at + 1 < words.size() && IsKnown(words[at]) && !IsScriptName(words[at]); ++at) {
+    if (words[at] == "-m" || words[at] == "--module") return words[at + 1];
+  }
+  return std::nullopt;
+}
+
+// Names, with a point between two.
+bool IsModuleName(std::string_view name) {
+  while (!name.empty()) {
+    const std::string_view one = TakeUpTo('.', name);
+    const bool is_name = std::ranges::all_of(
+        one, [](unsigned char c) { return c == '_' || c >= 0x80 || std::isalnum(c) != 0; });
+    if (one.empty() || !is_name) return false;
+  }
+  return true;
+}
+
 // Also where it leads to nothing.
 bool LeadsOut(const fs::path& folder, const std::string& path) {
   std::error_code error;
@@ -158,6 +197,21 @@ class Look {
       warning.is_certain = is_below && script->is_opened && !IsBehindLink(path);
       warning.is_of_script = true;
       warnings.push_back(std::move(warning));
+    }
+  }
+
+  // A host may have it in its Python, which the host says: no warning here is certain.
+  void AtModules(std::vector<WorkdirWarning>& warnings) const {
+    std::set<std::string> seen;
+    for (const TaskOnHost& task : plan_.tasks) {
+      const auto module = ModuleOf(task);
+      const auto start = StartFolder(task);
+      if (!module || !start || !IsModuleName(*module)) continue;
+      std::string path = *module;
+      std::ranges::replace(path, '.', '/');
+      path = (*start / path).lexically_normal().string();
+      if (!seen.insert(path).second || path.starts_with("../") || IsBehindLink(path)) continue;
+      if (auto warning = WarningOfModule(*module, path)) warnings.push_back(*std::move(warning));
     }
   }
 
@@ -224,6 +278,35 @@ class Look {
     }
     return {fmt::format("there is no {} in the workdir {}", path, plan_.workdir->string()),
             "paths of a command count from the workdir, or from cwd"};
+  }
+
+  // `path`: of the module, without its ending.
+  [[nodiscard]] std::optional<WorkdirWarning> WarningOfModule(const std::string& module,
+                                                              const std::string& path) const {
+    if (IsModuleSent(path)) return std::nullopt;
+    for (const char* const ending : {".py", "/__main__.py"}) {
+      std::error_code error;
+      if (fs::exists(*plan_.workdir / (path + ending), error)) {
+        return WarningOfScript(path + ending);
+      }
+    }
+    // Python takes a package from the folder in which the task starts, before any other.
+    const size_t last = path.rfind('/');
+    const bool has_package = module.find('.') != module.npos && last != path.npos &&
+                             sent_.contains(path.substr(0, last) + "/__init__.py");
+    if (!has_package) return std::nullopt;
+    return WorkdirWarning{
+        fmt::format("there is no module {} in the workdir {}", module, plan_.workdir->string()),
+        fmt::format("is the name right? {} is sent, without it", path.substr(0, last))};
+  }
+
+  // There, or somewhere else in what is sent: PYTHONPATH may lead to it.
+  [[nodiscard]] bool IsModuleSent(const std::string& path) const {
+    return std::ranges::any_of(sent_, [&](const std::string& sent) {
+      const std::string rooted = "/" + sent;
+      return rooted.find("/" + path + ".") != rooted.npos ||
+             rooted.find("/" + path + "/__main__.") != rooted.npos;
+    });
   }
 
   [[nodiscard]] bool IsInData(const std::string& path) const {
@@ -318,6 +401,7 @@ std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirLis
   const Look look(plan, listing);
   look.AtStartFolders(warnings);
   look.AtScripts(warnings);
+  look.AtModules(warnings);
   look.AtLinks(warnings);
   look.AtVirtualEnvironments(warnings);
   look.AtCaches(warnings);

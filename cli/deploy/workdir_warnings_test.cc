@@ -108,6 +108,49 @@ TEST_F(WorkdirWarningsTest, AScriptThatAnIgnoreFileKeepsHereIsNamed) {
               ElementsAre(HasSubstr("train.py stays on this machine")));
 }
 
+TEST_F(WorkdirWarningsTest, AModuleOfTheFolderThatIsNotSentIsNamed) {
+  Write("train.py");
+  Write("pkg/__init__.py");
+  Write("pkg/run.py");
+  Write("pkg/sent.py");
+  Write("tool/__main__.py");
+  Write("tool/other.py");
+  Write(".tfdistignore", "/train.py\npkg/run.py\n__main__.py\n");
+  const std::vector<std::vector<protocol::Text>> launchers = {
+      {"python3", "-u", "-m"},
+      {"python3", "-um"},
+      {"nohup", "python3", "-m"},
+      {"torchrun", "--nproc-per-node", "2", "-m"},
+      {"/opt/venv/bin/torchrun", "--module"},
+      {"python3", "-m", "torch.distributed.run", "--nproc-per-node=2", "-m"},
+      {"accelerate", "launch", "-m"}};
+  for (auto command : launchers) {
+    const auto of = [&](const char* module) {
+      auto words = command;
+      words.emplace_back(module);
+      words.emplace_back("--lr");
+      for (const auto& warning : Warnings(words)) {
+        EXPECT_FALSE(warning.is_certain || warning.is_of_script) << "the host's Python may have it";
+      }
+      return Of(words);
+    };
+    EXPECT_THAT(of("train"), ElementsAre(HasSubstr("train.py stays on this machine")));
+    EXPECT_THAT(of("pkg.run"), ElementsAre(HasSubstr("pkg/run.py stays on this machine")));
+    EXPECT_THAT(of("tool"), ElementsAre(HasSubstr("tool/__main__.py stays on this machine")));
+    EXPECT_THAT(of("pkg.rnu"), ElementsAre(HasSubstr("there is no module pkg.rnu in the workdir")));
+    for (const char* silent : {"pkg.sent", "http.server", "trian", "tool.rnu", "not a name"}) {
+      EXPECT_THAT(of(silent), IsEmpty()) << silent;
+    }
+  }
+  EXPECT_THAT(Of({"python3", "-I", "-m", "train"}), IsEmpty());
+  EXPECT_THAT(Of({"torchrun", "/opt/x.py", "-m", "train"}), IsEmpty());
+  Write("src/train.py");
+  EXPECT_THAT(Of({"python3", "-m", "train"}), IsEmpty()) << "by PYTHONPATH, perhaps";
+  cwd_ = protocol::Text("pkg");
+  EXPECT_THAT(Of({"python3", "-m", "run"}),
+              ElementsAre(HasSubstr("pkg/run.py stays on this machine")));
+}
+
 TEST_F(WorkdirWarningsTest, AScriptByAPathOfThisMachineIsNamed) {
   Write("train.py");
   const std::string path = (folder() / "train.py").string();

@@ -551,6 +551,24 @@ gpus = 0
         self.write(["torchrun", "train.py"], task_extra='workdir = "work"')
         self.assertIn(f"tfdist: warning: {said}\n", self.user.run("check", file).err)
 
+    def test_a_module_that_is_not_sent_is_named(self):
+        self.user.write("work/train.py", "")
+        self.user.write("work/.tfdistignore", "train.py\n")
+        file = self.write(["python3", "-m", "train"], task_extra='workdir = "work"')
+        said = "tfdist: warning: train.py stays on this machine: an ignore file names it\n  try: a line !train.py in .tfdistignore sends it\n"
+        for command, code in (("render", 0), ("check", 0), ("up", 3)):
+            with self.subTest(command):
+                done = self.user.run(command, file).expect(code)
+                self.assertIn(said, done.err)
+                if code:
+                    self.assertIn("python3 has no module train\n", done.out + done.err)
+        packages = self.user.write("packages/train.py", "print('from the environment')")
+        with_it = self.write(["python3", "-m", "train"],
+                             task_extra=f'workdir = "work"\nenv = {{ PYTHONPATH = "{os.path.dirname(packages)}" }}')
+        up = self.user.run("up", with_it).expect(0)
+        self.assertIn(said, up.err)
+        self.assertIn("| from the environment\n", up.out)
+
     def test_a_host_without_tensorflow_is_named_where_its_server_is_to_run(self):
         self.user.write("packages/tensorflow/__init__.py", "")
         for name, packages in (("without", "nothing"), ("with", "packages")):
