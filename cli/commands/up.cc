@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -547,8 +548,10 @@ class Launch {
           CountedOf(sent.hosts_done, sent.hosts, "host"));
       return;
     }
-    Say("tfdist: {} s: waiting for {}{}\n", seconds, busy.front(),
-        busy.size() > 1 ? fmt::format(" and {} more", busy.size() - 1) : "");
+    std::vector<std::string> all;
+    for (const auto& [step, hosts] : busy)
+      all.push_back(fmt::format("{}: {}", FoldHosts(hosts), step));
+    Say("tfdist: {} s: waiting for {}\n", seconds, fmt::to_string(fmt::join(all, "; ")));
   }
 
   void SayWhatHostsHave(const Deployment::Outcome& outcome) const {

@@ -229,12 +229,10 @@ void Deployment::Cancel() {
   for (Gate* gate : {&asked_, &prepared_, &listening_, &connected_, &equipped_}) gate->Cancel();
 }
 
-std::vector<std::string> Deployment::Busy() const {
-  std::vector<std::string> busy;
+std::map<std::string, std::vector<std::string>> Deployment::Busy() const {
+  std::map<std::string, std::vector<std::string>> busy;
   for (size_t i = 0; i < hosts_.size(); ++i) {
-    if (const char* step = hosts_[i]->steps.current()) {
-      busy.push_back(fmt::format("{}: {}", plan_.hosts[i].name, step));
-    }
+    if (const char* step = hosts_[i]->steps.current()) busy[step].push_back(plan_.hosts[i].name);
   }
   return busy;
 }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -89,8 +90,8 @@ class Deployment {
   [[nodiscard]] int DoneFd() const { return done_fd_.get(); }
   // True once a host may hold something of this job and has not confirmed that it was removed.
   [[nodiscard]] std::vector<std::string> HostsNotRolledBack() const;
-  // "gpu07: upload", for hosts that are still busy; for a progress line.
-  [[nodiscard]] std::vector<std::string> Busy() const;
+  // "upload" -> hosts that are at it; for a progress line.
+  [[nodiscard]] std::map<std::string, std::vector<std::string>> Busy() const;
 
   // Any thread. Hosts are counted once they have said what they lack.
   [[nodiscard]] FilesSent Sent() const;

@@ -130,7 +130,9 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
     return std::make_unique<SrunTransport>(host.name, SlurmNode{host.slurm_job, host.ssh});
   }
   ssh::Target target = TargetOf(host, ssh);
-  target.on_step = std::move(on_step);
+  if (on_step) {
+    target.on_step = [tell = std::move(on_step)](const ssh::Step& step) { tell(step.name); };
+  }
   target.is_off = std::move(is_off);
   target.waits_for_firewalls = silence == Silence::kMayBeAFirewall;
   return std::make_unique<ssh::SshTransport>(host.name, std::move(target));

@@ -21,6 +21,8 @@ constexpr std::chrono::seconds kPingInterval{5};
 // A ping that stays unanswered so long means a dead connection, which TCP may notice only after
 // hours.
 constexpr std::chrono::seconds kSilenceLimit{15};
+// A line names the host before that.
+constexpr std::chrono::seconds kSilenceNamedAfter{5};
 constexpr std::chrono::seconds kWriteLimit{30};
 constexpr std::chrono::milliseconds kBetweenChecks{200};
 // Of all pings: requests count from 1.
@@ -64,6 +66,7 @@ AgentLink::AgentLink(std::unique_ptr<ByteChannel> channel) : channel_(std::move(
 protocol::Hello AgentLink::ReadHello(TimePoint deadline) {
   // Not before it: an agent of unknown version is not spoken to.
   pinging_ = false;
+  greeted_ = false;
   std::optional<Message> message;
   try {
     message = Next(deadline);
@@ -84,6 +87,7 @@ protocol::Hello AgentLink::ReadHello(TimePoint deadline) {
   }
   auto hello = protocol::Body<protocol::Hello>(*message);
   CheckVersions(hello.oldest, hello.newest);
+  greeted_ = true;
   pinging_ = true;
   next_ping_ = Now() + kPingInterval;
   return hello;
@@ -144,21 +148,28 @@ int AgentLink::PollFd() const { return channel_->PollFd(); }
 
 std::optional<Message> AgentLink::Next(TimePoint deadline) {
   Grace grace;
+  const TimePoint named_at = Now() + kSilenceNamedAfter;
   while (true) {
     while (auto message = reader_.Next()) {
       if (!IsPong(*message)) return message;
     }
     PingWhenDue();
-    switch (
-        channel_->Read(reader_.Buffer(), pinging_ ? std::min(deadline, next_ping_) : deadline)) {
+    TimePoint turn = deadline;
+    if (pinging_) turn = std::min(turn, next_ping_);
+    if (!greeted_ && !named_) turn = std::min(turn, named_at);
+    switch (channel_->Read(reader_.Buffer(), turn)) {
       case ByteChannel::ReadResult::kData:
         unanswered_since_.reset();
+        named_ = false;
         if (grace.IsOver(deadline)) return std::nullopt;
         break;
       case ByteChannel::ReadResult::kEndOfFile:
         throw HungUp(*channel_);
       case ByteChannel::ReadResult::kTimeout:
         ThrowIfSilentForTooLong();
+        if (!greeted_ && Now() >= named_at) NameTheSilence(deadline);
+        if (unanswered_since_ && Now() >= *unanswered_since_ + kSilenceNamedAfter)
+          NameTheSilence(*unanswered_since_ + kSilenceLimit);
         if (Now() >= deadline) return std::nullopt;
     }
   }
@@ -170,6 +181,13 @@ void AgentLink::PingWhenDue() {
   next_ping_ = now + kPingInterval;
   if (!unanswered_since_) unanswered_since_ = now;
   SendWithId(protocol::type::kPing, kPingId, protocol::Json::object());
+}
+
+void AgentLink::NameTheSilence(TimePoint end) {
+  if (std::exchange(named_, true)) return;
+  const auto left = std::chrono::round<std::chrono::seconds>(end - Now());
+  if (left.count() > 0)
+    channel_->Note(fmt::format("logged in; waits for its agent, up to {} s more", left.count()));
 }
 
 void AgentLink::ThrowIfSilentForTooLong() const {

@@ -65,6 +65,8 @@ class AgentLink {
   void TakeRemoved(const protocol::Message& message);
   void PingWhenDue();
   void ThrowIfSilentForTooLong() const;
+  // Once for each silence.
+  void NameTheSilence(TimePoint end);
   std::optional<protocol::Message> Next(TimePoint deadline);
 
   std::unique_ptr<ByteChannel> channel_;
@@ -72,7 +74,9 @@ class AgentLink {
   std::function<void(const protocol::Message&)> handler_;
   std::vector<std::string> removed_;
   uint64_t next_id_ = 1;
+  bool greeted_ = false;
   bool pinging_ = false;  // once the agent has said hello
+  bool named_ = false;    // the silence that goes on
   TimePoint next_ping_{};
   std::optional<TimePoint> unanswered_since_;
 };

@@ -87,6 +87,18 @@ TEST_F(AgentLinkTest, NamesTheRequestThatGotNoAnswer) {
   }
 }
 
+TEST(AgentLinkSilence, IsNamedAfterFiveSeconds) {
+  std::array<int, 2> fds{};
+  socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data());
+  const UniqueFd agent(fds[0]);
+  std::vector<std::string> notes;
+  auto channel = std::make_unique<SocketChannel>(UniqueFd(fds[1]));
+  channel->SetOnNote([&](const std::string& note) { notes.push_back(note); });
+  AgentLink link(std::move(channel));
+  EXPECT_THROW((void)link.ReadHello(SystemClock().Now() + std::chrono::seconds(7)), LostConnection);
+  EXPECT_EQ(notes, std::vector<std::string>{"logged in; waits for its agent, up to 2 s more"});
+}
+
 // As after a stop of this process that was longer than the deadline.
 TEST_F(AgentLinkTest, WhatLiesThereIsReadAfterTheDeadlineToo) {
   SayHello();

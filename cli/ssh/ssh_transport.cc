@@ -11,6 +11,7 @@
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/library_failure.h"
 #include "cli/ssh/config/logins.h"
+#include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/libssh2/session.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 #include "cli/ssh/openssh/session_channel.h"
@@ -49,6 +50,18 @@ class TunnelChannel : public cli::ByteChannel {
   bool works_ = false;
 };
 
+// Until the channel is open, or is not.
+class Watched {
+ public:
+  explicit Watched(StepWatch& watch) : watch_(watch) {}
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  ~Watched() { watch_.End(); }
+
+ private:
+  StepWatch& watch_;
+};
+
 // What this process has found out: the hosts for which libssh2 has failed and ssh has not.
 class OwnSshHosts {
  public:
@@ -74,7 +87,21 @@ OwnSshHosts& ByOwnSsh() {
 }  // namespace
 
 SshTransport::SshTransport(std::string host, Target target)
-    : host_(std::move(host)), target_(std::move(target)) {
+    : host_(std::move(host)),
+      say_(target.on_note),
+      watch_(
+          say_ ? say_ : [](const std::string& /*note*/) {}, kStepPatience),
+      target_(std::move(target)) {
+  target_.on_step = [this, tell = std::move(target_.on_step)](const Step& step) {
+    watch_.Begin(step.waits_for, step.until);
+    if (tell) tell(step);
+  };
+  if (!say_) return;
+  // One line names the host.
+  target_.on_note = [this](const std::string& note) {
+    watch_.End();
+    say_(note);
+  };
   if (target_.shared || ByOwnSsh().Has(host_)) target_.program = Program::kOpenssh;
 }
 
@@ -89,6 +116,7 @@ Session& SshTransport::Connected(TimePoint& deadline) {
 template <typename ByLibrary, typename ByProgram>
 std::unique_ptr<cli::ByteChannel> SshTransport::Open(ByLibrary by_library, ByProgram by_program,
                                                      TimePoint& deadline) {
+  const Watched watched(watch_);
   const TimePoint begin = SystemClock().Now();
   const TimePoint first_deadline = deadline;
   std::string why;
@@ -117,7 +145,7 @@ std::unique_ptr<cli::ByteChannel> SshTransport::Open(ByLibrary by_library, ByPro
 std::unique_ptr<cli::ByteChannel> SshTransport::OpenShell(TimePoint& deadline) {
   auto channel = Open([&] { return Connected(deadline).OpenShell(deadline); },
                       [&] { return OpenSessionChannel(target_, deadline); }, deadline);
-  channel->SetOnNote(target_.on_note);
+  channel->SetOnNote(say_);
   return channel;
 }
 

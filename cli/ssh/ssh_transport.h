@@ -1,10 +1,12 @@
 // A host that is reached over SSH.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "cli/channel/byte_channel.h"
+#include "cli/ssh/config/step_watch.h"
 #include "cli/ssh/config/target.h"
 
 namespace tfdist::ssh {
@@ -13,7 +15,7 @@ class Session;
 
 // By libssh2, or by the user's ssh program, as `target` says. kAuto: by libssh2 where that can do all that ssh's configuration
 // asks for and then gets in; where it cannot or does not, ssh has its try, in BatchMode, before an error is thrown, which is
-// ssh's. on_note is told why.
+// ssh's. on_note is told why, and of each step that takes long.
 // Connects on first use, and again when the connection has broken. Channels may outlive the
 // transport; those of one transport are used one at a time (reading from one takes in what arrives
 // for all).
@@ -39,6 +41,8 @@ class SshTransport : public cli::Transport {
   Session& Connected(TimePoint& deadline);
 
   const std::string host_;
+  const std::function<void(const std::string&)> say_;  // may be empty
+  StepWatch watch_;
   Target target_;
   std::unique_ptr<Session> session_;
 };

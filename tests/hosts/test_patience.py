@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -38,7 +39,10 @@ class SlowLoginTest(unittest.TestCase):
             results = pool.map(lambda way: probe(hosts.ssh_config, "open", way[0], transport=way[1]), ways)
             for (host, transport), result in zip(ways, results):
                 self.assertTrue(result["ok"], (host, transport, result))
-                self.assertEqual(result.get("notes"), [f"it says: {text}"] if host == "h2" else None)
+                said, *slow = result["notes"] if host == "h2" else [f"it says: {text}", *result["notes"]]
+                self.assertEqual(said, f"it says: {text}")
+                self.assertTrue(all(re.fullmatch(r"connected; waits for the login, up to \d+ s more", note) for note in slow), result)
+                self.assertTrue(slow or host == "h2", result)
 
 
 class StartUpFilesTest(unittest.TestCase):
@@ -101,7 +105,9 @@ class LateVersionTest(unittest.TestCase):
             for (name, _, _), result in zip(cases, results):
                 self.assertTrue(result["ok"], (name, result))
                 notes = [note for note in result.get("notes", []) if not note.startswith("by your own ssh: ")]
-                self.assertEqual(notes, [] if name.startswith("way") else [CONNECTED], name)
+                waits = re.escape("waits for a way to it (DNS, ProxyCommand)") if name.startswith("way") else CONNECTED
+                self.assertTrue(all(re.fullmatch(rf"{waits}, up to \d+ s more", note) for note in notes), (name, notes))
+                self.assertEqual(len(notes), 1, (name, notes))
 
     def test_behind_a_jump_host_by_an_ssh_that_says_nothing(self):
         """As a script around ssh does that drops its stderr."""
@@ -137,6 +143,22 @@ class LateVersionTest(unittest.TestCase):
                 self.assertRegex(result["cause"], "said nothing|timed out during banner exchange|timed out", result)
                 self.assertGreater(spent, seconds - 1, (lines, transport, result))
                 self.assertLess(spent, seconds + 11 + PATIENCE * 15, (lines, transport, result))
+
+
+class NamedTest(unittest.TestCase):
+    def test_every_command_names_a_host_that_it_waits_for(self):
+        """After 5 s: which host, what for, and for how long still; one that answers is not named."""
+        with Hosts(1) as hosts, Tfdist("named") as user, socket.create_server(("127.0.0.1", 0)) as silent, \
+                concurrent.futures.ThreadPoolExecutor(8) as pool:
+            config = client_config(hosts, "named_config", "Host mute", "HostName 127.0.0.1", f"Port {silent.getsockname()[1]}",
+                                   "ConnectTimeout 10", "Host *")
+            way = ["-F", str(config), "-H", "mute,h1"]
+            commands = [["up", *way, "--no-workdir", "--", "true"], ["up", "-q", *way, "--no-workdir", "--name", "quiet", "--", "true"],
+                        ["check", *way, "--no-workdir", "--", "true"], ["exec", *way, "--", "true"],
+                        *([name, *way] for name in ("status", "logs", "list", "clean")), ["down", "job", *way]]
+            for command, done in zip(commands, pool.map(lambda words: user.run(*words, seconds=60), commands)):
+                named = re.findall(r"^tfdist: (\S+): (.*), up to \d+ s more$", done.err, re.MULTILINE)
+                self.assertEqual(named, [("mute", CONNECTED)], (command, done.err))
 
 
 class LostPacketsTest(unittest.TestCase):

@@ -14,9 +14,16 @@ inline constexpr std::chrono::seconds kPatience{3};
 // For how long a host or an agent that waits for its user is waited for.
 inline constexpr std::chrono::seconds kUserLimit{120};
 
-// After so long a line names a host that took the connection and has sent no version.
-inline constexpr std::chrono::seconds kVersionPatience{5};
+// After so long a line names a host, and what it is waited for.
+inline constexpr std::chrono::seconds kStepPatience{5};
+inline constexpr std::string_view kWaitsForConnection = "waits for a TCP connection";
+inline constexpr std::string_view kWaitsForWay = "waits for a way to it (DNS, ProxyCommand)";
 inline constexpr std::string_view kWaitsForVersion = "connected; waits for its SSH version";
+inline constexpr std::string_view kWaitsForLogin = "connected; waits for the login";
+inline constexpr std::string_view kWaitsForShell = "logged in; waits for a shell";
+inline constexpr std::string_view kWaitsForTurn =
+    "waits until other logins to this machine are through";
+inline constexpr std::string_view kWaitsForConfig = "waits for ssh's configuration (ssh -G)";
 // The same for a way that does not say whether it has reached the host, which may have no power.
 inline constexpr std::chrono::seconds kUnknownWay{10};
 

@@ -7,6 +7,9 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "base/clock.h"
 
 namespace tfdist::ssh {
 
@@ -34,6 +37,14 @@ enum class Program {
   kOpenssh,  // the user's ssh program
 };
 
+// What a connection is at.
+struct Step {
+  const char* name;  // a string literal
+  std::string_view
+      waits_for;    // what a line says of a host that takes long; a string literal; empty: nothing
+  TimePoint until;  // as far as one knows as it begins
+};
+
 struct Target {
   std::string
       name;  // what ssh(1) would be given: a name, an address, an alias of its configuration
@@ -52,16 +63,21 @@ struct Target {
   Limits limits;
   // Where connections of the last minute are remembered (config/refused_port.h); empty: nowhere.
   std::filesystem::path connections;
-  // Told each step of a connection as it begins, by a string literal, on the thread that opens it; may be empty.
-  std::function<void(const char*)> on_step;
+  // Told each step of a connection as it begins, on the thread that opens it; may be empty.
+  std::function<void(const Step&)> on_step;
   // Whether others who would know say that the host is off: asked where it refuses connections, or has been silent for 3 s,
   // before it is tried for longer. Bounds its waits; may be empty.
   std::function<bool()> is_off;
   // Nothing comes back from the host, or nobody listens there, and a firewall may be why: it is tried again within half a
   // minute. False where that is the less likely reason, as of a host that ran a job.
   bool waits_for_firewalls = true;
-  // Told what the user should know of the connection, on that thread; may be empty.
+  // Told what the user should know of the connection, on any thread, and no more once the channel is open or has failed to
+  // open; may be empty.
   std::function<void(const std::string&)> on_note;
+
+  void Begin(const Step& step) const {
+    if (on_step) on_step(step);
+  }
 };
 
 }  // namespace tfdist::ssh

@@ -223,7 +223,7 @@ bool IsBound(const std::string& socket_path, std::string_view blob, TimePoint de
 Signature SignByAgentAt(const std::string& socket_path, std::string_view blob,
                         std::string_view data, std::string_view algorithm, const Target& target,
                         TimePoint& deadline) {
-  if (target.on_step) target.on_step("ssh-agent");
+  target.Begin({"ssh-agent", "", {}});  // the line that names it comes earlier
   const OutsideOf outside(deadline);
   KnownAgent& known = AgentAt(socket_path);
   const MutexLock lock(known.mutex);

@@ -44,6 +44,10 @@ std::string AlgorithmIn(std::string_view data) {
   return std::string(reader.TakeString().value_or(""));
 }
 
+void BeginLogin(const Target& target, TimePoint deadline) {
+  target.Begin({"authentication", kWaitsForLogin, deadline});
+}
+
 int SignWithAgent(LIBSSH2_SESSION* /*session*/, unsigned char** signature, size_t* signature_size,
                   const unsigned char* data, size_t data_size, void** abstract) noexcept {
   try {
@@ -51,6 +55,7 @@ int SignWithAgent(LIBSSH2_SESSION* /*session*/, unsigned char** signature, size_
     const std::string_view text(reinterpret_cast<const char*>(data), data_size);
     const auto [kind, bytes] = SignByAgentAt(signer.socket, signer.blob, text, AlgorithmIn(text),
                                              signer.target, signer.deadline);
+    BeginLogin(signer.target, signer.deadline);
     signer.kind = kind;
     if (kind != Signature::Kind::kMade) return LIBSSH2_ERROR_AGENT_PROTOCOL;
     *signature = static_cast<unsigned char*>(std::malloc(bytes.size()));  // libssh2 frees it
@@ -137,6 +142,7 @@ std::string Authenticator::WordsOfHost() const {
 }
 
 void Authenticator::Run() {
+  BeginLogin(target_, deadline_);
   if (IsWelcomeAnyway()) return;
   for (size_t at = 0; at < std::min(keys_.offers.size(), kMaxOffers); ++at) {
     const KeyOffer& offer = keys_.offers[at];

@@ -14,6 +14,7 @@ namespace {
 // No methods: without them libssh2 would ask neither which signatures the server
 // takes (RFC 8308), nor for strict key exchange (Terrapin, CVE-2023-48795).
 constexpr const char* kKeyExchangeExtensions = ",ext-info-c,kex-strict-c-v00@openssh.com";
+constexpr std::chrono::seconds kJumpPatience{5};
 constexpr const char* kSignatures = "rsa-sha2-512,rsa-sha2-256";  // for RSA user keys
 
 void SetMethods(const Connection& connection, int kind, const char* methods) {
@@ -63,11 +64,10 @@ void Handshake(Connection& connection, const Algorithms& algorithms,
                const std::vector<std::string>& first_key_types, const Target& target,
                TimePoint deadline) {
   RestrictAlgorithms(connection, algorithms, first_key_types);
-  const TimePoint patience = Within(kVersionPatience, deadline);
   TimePoint end = Within(target.limits.banner, deadline);
   // What is beyond the jump host only ssh can tell.
-  if (connection.has_jump()) end = std::min(end, patience);
-  bool told = false;
+  if (connection.has_jump()) end = Within(kJumpPatience, end);
+  target.Begin({"SSH version", connection.has_jump() ? "" : kWaitsForVersion, end});
   bool met = false;
   while (true) {
     const int code = libssh2_session_handshake(connection.session(), connection.fd());
@@ -75,12 +75,10 @@ void Handshake(Connection& connection, const Algorithms& algorithms,
     if (!met && libssh2_session_banner_get(connection.session()) != nullptr) {
       met = true;
       end = Within(target.limits.key_exchange, deadline);
+      target.Begin({"key exchange", kWaitsForLogin, end});
     }
     if (code != LIBSSH2_ERROR_EAGAIN) FailHandshake(connection, met, code);
-    if (connection.Wait(met || told ? end : std::min(end, patience))) continue;
-    if (SystemClock().Now() >= end) FailOfSilence(connection, met);
-    told = true;
-    if (target.on_note) target.on_note(std::string(kWaitsForVersion));
+    if (!connection.Wait(end)) FailOfSilence(connection, met);
   }
 }
 

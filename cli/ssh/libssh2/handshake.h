@@ -18,8 +18,7 @@ class NoVersion : public Unreachable {
   using Unreachable::Unreachable;
 };
 
-// Exchanges versions and keys. `first_key_types`: of host keys, to be preferred ("ssh-rsa"). Tells target.on_note of a host
-// that takes its time until its version. Throws NoVersion of one that is reached directly, and LibraryFailure.
+// Exchanges versions and keys. `first_key_types`: of host keys, to be preferred ("ssh-rsa"). Throws NoVersion of one that is reached directly, and LibraryFailure.
 void Handshake(Connection& connection, const Algorithms& algorithms,
                const std::vector<std::string>& first_key_types, const Target& target,
                TimePoint deadline);

@@ -39,6 +39,7 @@ UniqueFd DialPatiently(const HostConfig& host, const Target& target, TimePoint& 
   Limits limits = target.limits;
   if (target.is_off) limits.tcp = std::min<std::chrono::milliseconds>(limits.tcp, kFirstLook);
   while (true) {
+    target.Begin({"connect", kWaitsForConnection, Within(limits.tcp, deadline)});
     try {
       UniqueFd fd = DialTcp(host.host_name, host.port, limits, deadline);
       RememberConnection(target, host);
@@ -62,10 +63,7 @@ Stream Connect(const HostConfig& host, const std::optional<JumpWay>& jump, const
 }  // namespace
 
 Session Session::Open(const Target& given, TimePoint& deadline) {
-  const auto step = [&](const char* name) {
-    if (given.on_step) given.on_step(name);
-  };
-  step("ssh's configuration");
+  given.Begin({"ssh's configuration", kWaitsForConfig, Within(given.limits.config, deadline)});
   const HostConfig host = ConfigOf(given, deadline);
   const Target target = WithTimeToConnect(given, host, deadline);
   if (IsListenedTo(host.control_path)) {
@@ -82,17 +80,14 @@ Session Session::Open(const Target& given, TimePoint& deadline) {
     jump = ThroughJumps(host.proxy_jump, fmt::format("[{}]:{}", host.host_name, host.port), target,
                         deadline);
   }
-  step("wait for other logins");
+  target.Begin({"wait for other logins", kWaitsForTurn, deadline});
   const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
-  step("connect");
   auto connection = std::make_shared<Connection>(Connect(host, jump, target, deadline));
-  step("key exchange");
   Handshake(*connection, host.algorithms, known.KnownTypes(), target, deadline);
   const std::string key = HostKeyBlob(*connection);
   RefuseBeyond(Phase::kHostKey, known.WhyNotKnown(key, jump ? "" : PeerAddress(connection->fd())));
-  step("authentication");
   Authenticate(*connection, host, keys, target, deadline);
-  step("shell");
+  target.Begin({"shell", kWaitsForShell, Within(target.limits.exec, deadline)});
   return {std::move(connection), target.limits};
 }
 

@@ -309,19 +309,18 @@ class Logins {
 class OthersTime {
  public:
   OthersTime(const Target& target, Patience patience, TimePoint& deadline)
-      : target_(target), patience_(patience), deadline_(deadline) {}
+      : target_(target), patience_(patience), deadline_(deadline) {
+    Begin();
+  }
 
   // At every turn, with what ssh has said until then.
   void Look(std::string_view said) {
     const TimePoint now = SystemClock().Now();
     if (said.size() != said_bytes_) {
       last_word_ = now;
-      reached_ = ReachedOf(said);
+      Reach(ReachedOf(said));
     }
     said_bytes_ = said.size();
-    if (reached_ == Reached::kConnected && now > last_word_ + kVersionPatience) {
-      Tell(std::string(kWaitsForVersion));
-    }
     if (WaitsForAgent(said)) {
       if (asked_ == TimePoint{}) asked_ = now;
       if (now < asked_ + kUserLimit) deadline_ += now - last_look_;
@@ -350,6 +349,27 @@ class OthersTime {
   }
 
  private:
+  void Reach(Reached reached) {
+    if (std::exchange(reached_, reached) != reached) Begin();
+  }
+
+  void Begin() {
+    const auto waits_for = [this] {
+      switch (reached_) {
+        case Reached::kNothing:
+          return kWaitsForWay;
+        case Reached::kConnecting:
+          return kWaitsForConnection;
+        case Reached::kConnected:
+          return kWaitsForVersion;
+        case Reached::kVersion:
+          break;
+      }
+      return kWaitsForLogin;
+    };
+    target_.Begin({"login", waits_for(), deadline_});
+  }
+
   // Once.
   void Tell(const std::string& note) {
     if (told_.insert(note).second && target_.on_note) target_.on_note(note);
@@ -621,12 +641,9 @@ std::optional<MasterPlace> Masters::PlaceOfTheUser(const Target& target,
 }
 
 MasterPlace Masters::TakePlace(const Target& target, TimePoint& deadline) {
-  const auto step = [&](const char* name) {
-    if (target.on_step) target.on_step(name);
-  };
   const std::shared_ptr<MasterChannel> channel = ChannelFor(target);
   const std::shared_ptr<Master>& master = channel->master;
-  step("wait for other logins");
+  target.Begin({"wait for other logins", kWaitsForTurn, deadline});
   const int logins_before = master->logins;
   const TimePoint begin = SystemClock().Now();
   const MutexLock lock(master->mutex);
@@ -634,7 +651,7 @@ MasterPlace Masters::TakePlace(const Target& target, TimePoint& deadline) {
   if (IsListenedTo(master->socket)) return {master->socket, channel};
   // What another one has just found out: a host that says nothing takes its time once, not once a slot.
   if (master->logins != logins_before && master->failure) Throw(*master->failure);
-  step("ssh's configuration");
+  target.Begin({"ssh's configuration", kWaitsForConfig, Within(target.limits.config, deadline)});
   HostConfig host = ConfigOf(target, deadline);
   if (!target.jumps.empty()) host.proxy_jump = host.gateway = target.jumps;
   if (auto users = PlaceOfTheUser(target, host.control_path)) return *std::move(users);
@@ -644,9 +661,8 @@ MasterPlace Masters::TakePlace(const Target& target, TimePoint& deadline) {
     if (!host.proxy_jump.empty()) {
       jump = ThroughJumps(host.proxy_jump, std::string(kToItsHost), target, deadline);
     }
-    step("wait for other logins");
+    target.Begin({"wait for other logins", kWaitsForTurn, deadline});
     const LoginPlaces places = TakeLoginPlaces(host, target, deadline);
-    step("login");
     const Target patient = WithTimeToConnect(target, host, deadline);
     master->failure = LogInWithPatience(logins_, patient, host, jump, master->socket, deadline);
     ++master->logins;
@@ -734,7 +750,7 @@ JumpWay ThroughJumps(const std::string& jumps, const std::string& to, const Targ
                      TimePoint& deadline) {
   const Target jump = JumpTarget(jumps, target);
   const std::string name = LastJump(jumps);
-  if (target.on_step) target.on_step("jump host");
+  target.Begin({"jump host", "waits for its jump host", deadline});
   try {
     MasterPlace place = TakeMasterPlace(jump, deadline);
     return {ThroughMaster(place.socket, jump, {"-v", "-W", to}, ""), name, place.socket,

@@ -79,7 +79,7 @@ MasterPlace PlaceInsteadOf(const MasterPlace& refused, const Target& target, Tim
 std::unique_ptr<cli::ByteChannel> OpenSessionChannel(const Target& target, TimePoint& deadline) {
   MasterPlace place = TakeMasterPlace(target, deadline);
   while (true) {
-    if (target.on_step) target.on_step("shell");
+    target.Begin({"shell", kWaitsForShell, Within(target.limits.exec, deadline)});
     auto channel = std::make_unique<SessionChannel>(
         cli::OpenChildChannel(ThroughMaster(place.socket, target, {"-v"}, "/bin/sh"), place.held),
         place.socket);

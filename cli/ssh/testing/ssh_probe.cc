@@ -143,7 +143,11 @@ Json Jobs(SshTransport& transport, const Arguments& arguments) {
 Json Act(const Arguments& arguments, const std::string& host, Json& notes) {
   Target target = arguments.target;
   target.name = host;
-  target.on_note = [&notes](const std::string& note) { notes.push_back(note); };
+  target.on_note = [&notes](const std::string& note) {
+    static Mutex mutex;
+    const MutexLock lock(mutex);
+    notes.push_back(note);
+  };
   SshTransport transport(host, std::move(target));
   if (arguments.action == "both") return Both(transport, arguments.answer);
   if (arguments.action == "bulk") return Bulk(transport);
