@@ -35,6 +35,7 @@ class Owners {
 
   // As this machine's record has it.
   [[nodiscard]] bool IsOver(const std::string& job) const { return over_.contains(job); }
+  [[nodiscard]] bool Knows(const std::string& job) const { return hosts_.contains(job); }
 
   [[nodiscard]] std::optional<Machine> Of(const RemoteJob& slot) const {
     const auto known = hosts_.find(slot.job);
@@ -74,6 +75,7 @@ Proposal ProposeAll(const Plan& plan, const Owners& owners, bool all_jobs) {
   for (const HostSurvey& host : proposal.found.hosts) {
     for (const SlotOnHost& slot : host.slots) {
       if (slot.job.running) proposal.running.insert(slot.job.job);
+      if (!owners.Knows(slot.job.job)) proposal.unknown.insert(slot.job.job);
       if (slot.job.running && owners.IsOver(slot.job.job)) proposal.waiting.insert(slot.job.job);
       if (IsInDoubt(proposal, plan, owners, slot)) proposal.in_doubt.insert(slot.job.job);
     }
@@ -145,6 +147,11 @@ bool HasTaskFiles(const Proposal& proposal) {
       return slot.has_task_files && proposal.jobs.contains(slot.job.job);
     });
   });
+}
+
+size_t CountUnknown(const Proposal& proposal) {
+  return static_cast<size_t>(std::ranges::count_if(
+      proposal.jobs, [&](const std::string& job) { return proposal.unknown.contains(job); }));
 }
 
 bool IsEmpty(const Proposal& proposal) {

@@ -28,7 +28,9 @@ struct Proposal {
   std::set<std::string> waiting;
   // Another host may run them, in a folder that it shares with one of these.
   std::set<std::string> in_doubt;
-  std::set<std::string> jobs;     // ids that are to be removed
+  std::set<std::string> jobs;  // ids that are to be removed
+  // Ids of which this machine has no record: another machine of the account started them, or `prune` forgot them.
+  std::set<std::string> unknown;
   bool purges = false;            // {keep} goes, where no job of its name stays
   bool spares_kept = false;       // but by --keep none goes
   int64_t purged_from_age_s = 0;  // and its newest file is as old as that
@@ -48,6 +50,9 @@ std::set<std::string> KeptToGo(const Proposal& proposal);
 
 // Some job to be removed, or a set-up among the caches, has files that tasks wrote.
 bool HasTaskFiles(const Proposal& proposal);
+
+// How many of the jobs to be removed this machine does not know.
+size_t CountUnknown(const Proposal& proposal);
 
 // Nothing is to be removed.
 bool IsEmpty(const Proposal& proposal);

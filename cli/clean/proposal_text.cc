@@ -95,18 +95,17 @@ std::string_view TaskFilesRemark(const SlotOnHost& slot) {
   return slot.has_task_files ? "HAS FILES OF TASKS" : "";
 }
 
+std::string RemarkOn(const Proposal& proposal, const SlotOnHost& slot) {
+  const std::string_view files = TaskFilesRemark(slot);
+  if (!proposal.unknown.contains(slot.job.job)) return std::string(files);
+  return fmt::format("NOT IN THE LIST OF THIS MACHINE{}{}", files.empty() ? "" : ", ", files);
+}
+
 json ItemJson(const std::string& host, const char* kind, uint64_t kib, bool goes) {
-  return {{"host", host},
-          {"kind", kind},
-          {"job", nullptr},
-          {"slot", nullptr},
-          {"name", nullptr},
-          {"folder", nullptr},
-          {"age_s", nullptr},
-          {"bytes", kib * 1024},
-          {"has_task_files", nullptr},
-          {"goes", goes},
-          {"why", ""}};
+  return {{"host", host},          {"kind", kind},        {"job", nullptr},
+          {"slot", nullptr},       {"name", nullptr},     {"folder", nullptr},
+          {"age_s", nullptr},      {"bytes", kib * 1024}, {"has_task_files", nullptr},
+          {"known_here", nullptr}, {"goes", goes},        {"why", ""}};
 }
 
 json JobItem(const Proposal& proposal, const std::string& host, const SlotOnHost& slot) {
@@ -119,6 +118,7 @@ json JobItem(const Proposal& proposal, const std::string& host, const SlotOnHost
   item["folder"] = fmt::format("{}/jobs/{}/h{}", slot.job.base, id, slot.job.slot);
   item["age_s"] = (WallClockNanoseconds() - BeganNs(id)) / kSecond;
   item["has_task_files"] = slot.has_task_files;
+  item["known_here"] = !proposal.unknown.contains(id);
   if (why) item["why"] = *why;
   return item;
 }
@@ -147,7 +147,7 @@ void PrintProposal(const Proposal& proposal) {
       if (const auto why = WhyItStays(proposal, job)) {
         list.Add(host, what, slot.size_kib, *why, age);
       } else if (proposal.jobs.contains(job)) {
-        list.Add(host, what, slot.size_kib, TaskFilesRemark(slot), age);
+        list.Add(host, what, slot.size_kib, RemarkOn(proposal, slot), age);
         list.AddToGo(slot.size_kib);
       }
     }
@@ -160,6 +160,10 @@ void PrintProposal(const Proposal& proposal) {
              CachesRemark(proposal, proposal.found.hosts[at]));
   }
   list.PrintAll();
+  if (const size_t unknown = CountUnknown(proposal); unknown > 0) {
+    Print("{} from another machine, or forgotten here by prune: tfdist list does not have {}\n",
+          Counted(unknown, "job"), unknown == 1 ? "it" : "them");
+  }
 }
 
 json ItemsJson(const Proposal& proposal) {

@@ -49,9 +49,12 @@ bool MayRemove(const CleanArguments& arguments, const Proposal& proposal) {
     throw UsageError(Phase::kUsage, "nothing was removed: there is no terminal to ask on",
                      "the same with --yes removes what is listed; --dry-run lists only");
   }
-  return IsConfirmed(
-      fmt::format("remove these{}{}?", HasTaskFiles(proposal) ? ", files of tasks too" : "",
-                  KeptToGo(proposal).empty() ? "" : ", what jobs keep for the next one too"));
+  const size_t unknown = CountUnknown(proposal);
+  const std::string of_others =
+      unknown == 0 ? "" : fmt::format(", {} of another machine too", Counted(unknown, "job"));
+  return IsConfirmed(fmt::format(
+      "remove these{}{}{}?", of_others, HasTaskFiles(proposal) ? ", files of tasks too" : "",
+      KeptToGo(proposal).empty() ? "" : ", what jobs keep for the next one too"));
 }
 
 // Else `prune` would look for these folders, and take one that it does not find for one that is out of sight.

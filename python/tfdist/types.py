@@ -655,6 +655,7 @@ class CleanItem(TypedDict):
     age_s: Optional[int]  # since the job began; of kind keep: of the newest file
     bytes: int
     has_task_files: Optional[bool]  # of kind job and caches ({setup}): a task has written files there, or that is not known
+    known_here: Optional[bool]  # of kind job: tfdist list has it on this machine; else another machine started it, or prune forgot it
     goes: bool  # it is to be removed
     why: str  # why it stays; empty: it goes
 

@@ -325,6 +325,23 @@ class LocalJob(unittest.TestCase):
         self.user.run("clean", "--all", "--yes", files["mine"]).expect(0)
         self.assertFalse(jobs.parent.exists())
 
+    def test_clean_marks_jobs_that_this_machine_did_not_start(self):
+        file = self.user.write("mine.toml", clusters.local("mine", shell("true"), slots=1))
+        self.user.run("up", file).expect(0)
+        self.user.env["XDG_STATE_HOME"] = str(self.user.folder / "other")  # as on another machine of the account
+        self.user.run("up", file).expect(0)
+        self.assert_nothing_left()
+        listed = self.user.run("clean", "-n", "-H", "localhost").expect(0).out
+        rows = [line for line in listed.splitlines() if "job mine-" in line]
+        self.assertEqual(sorted(row.endswith(": NOT IN THE LIST OF THIS MACHINE") for row in rows), [False, True], listed)
+        self.assertIn("1 job from another machine, or forgotten here by prune: tfdist list does not have it\n", listed)
+        items = json.loads(self.user.run("clean", "-n", "--json", "-H", "localhost").expect(0).out)["items"]
+        self.assertEqual({item["known_here"] for item in items}, {True, False, None})
+        terminal = self.user.start_on_terminal("clean", "-H", "localhost")
+        terminal.wait_for_text("remove these, 1 job of another machine too? [y/N]")
+        os.write(terminal.fd, b"\n")
+        self.assertEqual(terminal.wait(), 0)
+
     def test_old_results_stay_and_old_logs_go_with_a_word(self):
         self.user.write("work/data", "numbers")
         for name, script in (("results", "echo weights > model.ckpt"), ("logs", "cat data")):
