@@ -65,6 +65,16 @@ struct Haul {
   std::vector<std::string> unreadable;
   std::vector<std::string> kept;        // what is here already, and is the user's
   std::vector<RemoteFile> leading_out;  // links, which stay where they are
+  // Of {keep}: what has changed since the job; it comes where the user names it.
+  std::vector<std::string> newer;
+  bool leaves_newer = false;
+  std::string successor;  // Successor::id
+};
+
+// From when on what changes in {keep} is not the job's.
+struct Successor {
+  std::string id;  // of the next job of the name; empty: none is known here, and the job is over
+  int64_t began_ns = 0;
 };
 
 struct PullWords {
@@ -321,6 +331,40 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
   place.Finish();
 }
 
+// On the host of `slot`.
+std::optional<Successor> SuccessorOf(const JobRecord& record, int slot) {
+  constexpr int64_t kClocksDifferNs = 60'000'000'000;
+  const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
+  std::optional<Successor> next;
+  for (const JobRecord& other : LoadRecords()) {  // newest first
+    if (other.name != record.name || other.id <= record.id) continue;
+    const bool is_here = std::ranges::any_of(other.hosts, [&](const HostPlan& its) {
+      return IsSamePlace(host, record.ssh, its, other.ssh);
+    });
+    const int64_t began_ns = CreatedNanoseconds(other);
+    if (is_here && began_ns > 0) next = {other.id, began_ns};
+  }
+  const int64_t ended_ns = record.last_seen.ended_ns;
+  if (!next && ended_ns > 0) next = {"", ended_ns + kClocksDifferNs};
+  return next;
+}
+
+// {keep} is the name's, and newer jobs go on in it: their files do not come as results of this one, unless named.
+void LeaveOutNewer(const JobRecord& record, Haul& haul, bool are_named) {
+  if (haul.root != TaskRoot::kKeep || haul.files.empty()) return;
+  const auto successor = SuccessorOf(record, haul.slot);
+  if (!successor) return;
+  const auto is_newer = [&](const RemoteFile& file) {
+    return file.changed_ns >= successor->began_ns;
+  };
+  for (const RemoteFile& file : haul.files) {
+    if (is_newer(file)) haul.newer.push_back(file.path);
+  }
+  haul.leaves_newer = !are_named;
+  haul.successor = successor->id;
+  if (!are_named) std::erase_if(haul.files, is_newer);
+}
+
 // Leaves what is wanted in `haul`.
 void ChooseFiles(Haul& haul, const std::vector<std::string>& paths) {
   const std::vector<std::string> wanted = WithTargets(PathsIn(haul, paths), haul.files);
@@ -414,6 +458,21 @@ void SayWhatIsMissing(const Haul& haul, const fs::path& folder) {
   if (!haul.kept.empty()) Say("  try: --to another folder, or move it away\n");
 }
 
+void SayWhatIsNewer(const JobRecord& record, const Haul& haul) {
+  if (haul.newer.empty()) return;
+  const std::string since = haul.successor.empty() ? fmt::format("job {} ended", record.id)
+                                                   : fmt::format("job {} began", haul.successor);
+  const std::string first = haul.newer.front();
+  const size_t more = haul.newer.size() - 1;
+  Say("tfdist: {}: {{keep}}: {}{} has changed since {}{}\n", haul.host, first,
+      more == 0 ? "" : fmt::format(", like {},", Counted(more, "more file")), since,
+      haul.leaves_newer ? ", and is left out" : "");
+  if (!haul.leaves_newer) return;
+  const std::string named = fmt::format("tfdist pull {} '{{keep}}/*' brings it", record.id);
+  Say("  try: {}{}\n", named,
+      haul.successor.empty() ? "" : fmt::format("; tfdist pull {} too", haul.successor));
+}
+
 void SayWhatStays(const Haul& haul) {
   for (const RemoteFile& link : haul.leading_out) {
     Say("tfdist: {}: {} -> {} leads out of the tasks' folder, and is left there\n", haul.host,
@@ -437,6 +496,7 @@ json HaulJson(const Haul& haul, const fs::path& folder) {
           {"changed", haul.changed},
           {"unreadable", haul.unreadable},
           {"kept", haul.kept},
+          {"newer", haul.newer},
           {"leading_out", PathsOf(haul.leading_out)}};
 }
 
@@ -465,7 +525,8 @@ void PrintPullAsJson(const JobRecord& record, const std::vector<Haul>& hauls,
                 {"not_there", MissingPaths(hauls, paths)},
                 {"failures", json::array()}};
   for (const Haul& haul : hauls) {
-    if (!haul.files.empty()) value["folders"].push_back(HaulJson(haul, folder));
+    if (!haul.files.empty() || !haul.newer.empty())
+      value["folders"].push_back(HaulJson(haul, folder));
   }
   for (const Error& error : errors)
     value["failures"].push_back({{"host", error.host()}, {"why", error.cause()}});
@@ -511,8 +572,9 @@ bool SayWhatIsNotThere(const JobRecord& record, const std::vector<Haul>& hauls,
                        const std::vector<std::string>& paths, bool all_answered) {
   const auto missing = MissingPaths(hauls, paths);
   for (const std::string& path : missing) Say("tfdist: no task has written {}\n", path);
-  const bool nothing = std::ranges::all_of(
-      hauls, [](const Haul& h) { return h.files.empty() && h.leading_out.empty(); });
+  const bool nothing = std::ranges::all_of(hauls, [](const Haul& h) {
+    return h.files.empty() && h.leading_out.empty() && h.newer.empty();
+  });
   const std::string folders = FoldersOfHosts(record);
   if (nothing && paths.empty() && all_answered) {
     Say("tfdist: no task has written a file{}\n", folders.empty() ? "" : " into the job's folder");
@@ -552,6 +614,7 @@ int PullCommand(const PullArguments& arguments) {
           hauls, errors);
   notice.reset();
   LeaveOutSharedKept(hauls);
+  for (Haul& haul : hauls) LeaveOutNewer(record, haul, !words.paths.empty());
   if (std::ranges::all_of(hauls, &Haul::has_no_folder)) {
     throw NothingToPull(record);
   }
@@ -562,6 +625,7 @@ int PullCommand(const PullArguments& arguments) {
     } else {
       SayWhatWouldCome(hauls);
     }
+    for (const Haul& haul : hauls) SayWhatIsNewer(record, haul);
     PrintErrors(errors);
     const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty());
     return !errors.empty() ? kExitHost : lacks_one ? kExitJobFailed : kExitSuccess;
@@ -593,6 +657,7 @@ int PullCommand(const PullArguments& arguments) {
   for (const Haul& haul : hauls) {
     if (!haul.files.empty() && !arguments.json) PrintHaul(haul, folder);
     SayWhatIsMissing(haul, folder);
+    SayWhatIsNewer(record, haul);
     SayWhatStays(haul);
     unfinished =
         unfinished || !haul.changed.empty() || !haul.unreadable.empty() || !haul.kept.empty();

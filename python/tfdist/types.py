@@ -604,6 +604,7 @@ class PullFolder(TypedDict):
     changed: list[str]  # while they were read: not brought
     unreadable: list[str]  # on the host: not brought
     kept: list[str]  # other files here that were left as they are
+    newer: list[str]  # of {keep}: files that have changed since the job, by a newer one; they come only where a path names them
     leading_out: list[str]  # links out of the tasks' folder: not brought
 
 

@@ -211,6 +211,28 @@ class Keep(unittest.TestCase):
         self.assertEqual({str(path.relative_to(home)): path.read_text() for path in home.rglob("*") if path.is_file()},
                          {"keep/ckpt/model": "best\n"})
 
+    def test_an_older_jobs_pull_leaves_out_what_a_newer_one_has_kept(self):
+        host = self.hosts[0]
+        home = self.user.folder / "results"
+        self.up([host], shell("echo 1 >{keep}/model; echo 1 >{keep}/first"))
+        older = self.user.job_id()
+        self.assertNotIn("{keep}", self.user.run("pull", "-n", older).expect(0).err)
+        self.up([host], shell("sleep 1; echo 2 >{keep}/model"))
+        newer = self.user.job_id()
+        self.assertNotEqual(older, newer)
+        for words in (["-n"], []):
+            pulled = self.user.run("pull", *words, older, "--to", str(home)).expect(0)
+            self.assertIn(f"tfdist: {host.address}: {{keep}}: model has changed since job {newer} began, and is left out\n"
+                          f"  try: tfdist pull {older} '{{keep}}/*' brings it; tfdist pull {newer} too\n", pulled.err)
+        self.assertEqual([path.name for path in (home / "keep").iterdir() if not path.name.startswith(".")], ["first"])
+        listed = json.loads(self.user.run("pull", "-n", "--json", older, "--to", str(home)).expect(0).out)
+        self.assertEqual([one["newer"] for one in listed["folders"]], [["model"]])
+        named = self.user.run("pull", older, "{keep}/*", "--to", str(home)).expect(0)
+        self.assertIn(f"model has changed since job {newer} began\n", named.err)
+        self.assertEqual((home / "keep/model").read_text(), "2\n")
+        self.assertNotIn("{keep}", self.user.run("pull", newer, "--to", str(home / "newer")).expect(0).err)
+        self.assertEqual((home / "newer/keep/first").read_text(), "1\n")
+
     def test_a_job_that_cannot_start_leaves_none(self):
         file = self.user.write("cluster.toml", clusters.over_ssh("job", ["{keep}/nothing"], self.hosts[:1], layout="mirrored",
                                                                  ssh_config=self.hosts.ssh_config))
