@@ -338,9 +338,7 @@ std::optional<Successor> SuccessorOf(const JobRecord& record, int slot) {
   std::optional<Successor> next;
   for (const JobRecord& other : LoadRecords()) {  // newest first
     if (other.name != record.name || other.id <= record.id) continue;
-    const bool is_here = std::ranges::any_of(other.hosts, [&](const HostPlan& its) {
-      return IsSamePlace(host, record.ssh, its, other.ssh);
-    });
+    const bool is_here = HasHost(other, host, record.ssh);
     const int64_t began_ns = CreatedNanoseconds(other);
     if (is_here && began_ns > 0) next = {other.id, began_ns};
   }

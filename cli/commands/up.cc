@@ -226,7 +226,7 @@ std::optional<JobRecord> Known(const std::string& id) {
 
 // A job that runs under the plan's name, started here or elsewhere. The host that names it is not trusted with jobs of
 // other names, nor of other hosts.
-JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
+JobRecord KnownOrAdopted(const Plan& plan, size_t slot, const std::string& id) {
   if (!layout::IsJobIdOf(id, plan.name)) {
     throw ProtocolError(
         Phase::kStart,
@@ -238,7 +238,9 @@ JobRecord KnownOrAdopted(const Plan& plan, const std::string& id) {
   }
   auto known = Known(id);
   if (!known) return AdoptJobOf(plan, id);
-  if (HasFirstHostOf(*known, plan)) return std::move(*known);
+  if (HasFirstHostOf(*known, plan) || HasHost(*known, plan.hosts.at(slot), plan.ssh)) {
+    return std::move(*known);
+  }
   throw ProtocolError(Phase::kStart,
                       fmt::format("the host says that job {} runs there, which this machine has "
                                   "started elsewhere, or by other [ssh] settings",
@@ -286,18 +288,26 @@ int JoinIt(const Plan& plan, const JobRecord& record, Interrupts& interrupts,
   return Follow(record, {}, interrupts, Started::kElsewhere, arguments);
 }
 
+// Of other first hosts, it must be this very file that started it: its hosts have changed since.
+bool MayBeReplaced(const JobRecord& running, const Plan& plan) {
+  return !Known(running.id) || HasFirstHostOf(running, plan) ||
+         (!plan.file.empty() && running.file == plan.file);
+}
+
 // The job of that name on slot 0, when it is the same plan: `up` again joins it.
-int Join(const Plan& plan, const protocol::NameTaken& taken, const JobRecord& running,
+int Join(const Plan& plan, const Deployment::Outcome& outcome, const JobRecord& running,
          const JobRecord& wanted, Interrupts& interrupts, const UpArguments& arguments) {
+  const protocol::NameTaken& taken = *outcome.name_taken;
   if (taken.plan_sha256() != wanted.plan_sha256) {
     const bool is_known = Known(taken.job()).has_value();
-    Say("tfdist: {}: job {} runs under this name, from another plan{}\n", plan.hosts[0].name,
-        taken.job(), is_known ? "" : "; it was not started here: a colleague's, perhaps");
+    Say("tfdist: {}: job {} runs under this name, from another plan{}\n",
+        plan.hosts.at(outcome.taken_slot).name, taken.job(),
+        is_known ? "" : "; it was not started here: a colleague's, perhaps");
     // Of one that another machine started the plan is not here to compare.
     if (is_known) ShowDifferences(running, wanted);
-    Say("  try: {}\n", is_known ? fmt::format("tfdist down {}, or tfdist up --replace, or another "
-                                              "name",
-                                              taken.job())
+    const bool may_go = MayBeReplaced(running, plan);
+    Say("  try: {}\n", is_known ? fmt::format("tfdist down {}{}, or another name", taken.job(),
+                                              may_go ? ", or tfdist up --replace" : "")
                                 : "another name (--name NAME), or tfdist up --replace to end it");
     return kExitNoJob;
   }
@@ -722,7 +732,7 @@ class Launch {
     }
     if (const auto plan = PlanWithSpares(outcome)) return StartWithSpares(*plan, outcome);
     if (const auto source = SourceWithOtherPorts(outcome)) return StartWithOtherPorts(*source);
-    if (outcome.name_taken && left_.empty()) return TakenOver(outcome);
+    if (IsTaken(outcome) && left_.empty()) return TakenOver(outcome);
     PrintFailures(outcome);
     if (in_doubt_) {
       SayThatItIsInDoubt();
@@ -790,6 +800,13 @@ class Launch {
     return StartAgain(plan, arguments_);
   }
 
+  // Where the new first host lets the job in, another one has to run a job of this machine's.
+  [[nodiscard]] bool IsTaken(const Deployment::Outcome& outcome) const {
+    if (!outcome.name_taken || outcome.taken_slot == 0) return outcome.name_taken.has_value();
+    const auto known = Known(outcome.name_taken->job());
+    return known && HasHost(*known, plan_.hosts.at(outcome.taken_slot), plan_.ssh);
+  }
+
   // What else hosts lack is no matter for a job that runs from this plan, and --replace finds it once more.
   int TakenOver(const Deployment::Outcome& outcome) {
     mark_.reset();
@@ -799,10 +816,10 @@ class Launch {
     JobRecord running;
     {
       const EndAtInterrupt ends([] { return "nothing was started"; }, *interrupts_);
-      running = KnownOrAdopted(plan_, taken.job());
+      running = KnownOrAdopted(plan_, outcome.taken_slot, taken.job());
     }
-    if (arguments_.replace) return Replace({std::move(running)});
-    return Join(plan_, taken, running, record_, *interrupts_, arguments_);
+    if (arguments_.replace && MayBeReplaced(running, plan_)) return Replace({std::move(running)});
+    return Join(plan_, outcome, running, record_, *interrupts_, arguments_);
   }
 
   // Ports that are in use are, as far as one knows here, those of the job that has the name.
@@ -810,7 +827,7 @@ class Launch {
     std::vector<Error> errors;
     for (const auto& failure : outcome.failures) {
       const bool is_the_name = failure.refusal == protocol::RefusalKind::kNameTaken &&
-                               failure.error.host() == plan_.hosts[0].name;
+                               failure.error.host() == plan_.hosts.at(outcome.taken_slot).name;
       const bool is_kept = std::ranges::any_of(outcome.kept, [&](const KeptOnHost& kept) {
         return kept.by.is_stranger && kept.host == failure.error.host();
       });

@@ -253,7 +253,8 @@ Deployment::Outcome Deployment::TakeOutcome() {
   std::vector<std::optional<protocol::SharedFolder>> shared;
   outcome.committed = committed_;
   outcome.in_doubt = in_doubt_;
-  outcome.name_taken = hosts_[0]->name_taken;
+  outcome.taken_slot = FirstTaken().value_or(0);
+  outcome.name_taken = hosts_[outcome.taken_slot]->name_taken;
   for (auto& host : hosts_) {
     if (host->failure && !SaysTheSameAsTheFirst(*host)) outcome.failures.push_back(*host->failure);
     if (host->roll_back_error) outcome.roll_back_errors.push_back(*host->roll_back_error);
@@ -311,9 +312,16 @@ void Deployment::AddFilesFromHere(std::vector<NameWarning>& warnings) const {
   }
 }
 
+std::optional<size_t> Deployment::FirstTaken() const {
+  const auto taken =
+      std::ranges::find_if(hosts_, [](const auto& host) { return host->name_taken.has_value(); });
+  if (taken == hosts_.end()) return std::nullopt;
+  return static_cast<size_t>(taken - hosts_.begin());
+}
+
 // A job of that name runs on all its hosts, and each of them refuses a second one.
 bool Deployment::SaysTheSameAsTheFirst(const Host& host) const {
-  const Host& first = *hosts_[0];
+  const Host& first = *hosts_[FirstTaken().value_or(0)];
   return &host != &first && host.name_taken && first.name_taken &&
          host.name_taken->job() == first.name_taken->job();
 }

@@ -113,8 +113,10 @@ class Deployment {
     bool in_doubt = false;  // slot 0 was asked to commit, and it is not known whether it did
     std::vector<Failure> failures;        // why hosts could not be brought up, with their hosts
     std::vector<Error> roll_back_errors;  // of what is not confirmed to be removed again
-    std::optional<protocol::NameTaken> name_taken;  // on slot 0's host
-    std::vector<std::string> bases;                 // tfdist's folder on each host; where known
+    // On slot 0's host, else on the first one that says so.
+    std::optional<protocol::NameTaken> name_taken;
+    size_t taken_slot = 0;              // of that host
+    std::vector<std::string> bases;     // tfdist's folder on each host; where known
     std::vector<std::string> removed;   // "gpu07: /home/u/...": what retention has removed there
     std::string addresses;              // AddressesText; empty also where hosts were not asked
     std::vector<NameWarning> warnings;  // of hosts' names, and what the hosts say of themselves
@@ -220,6 +222,7 @@ class Deployment {
   bool Pass(Gate& gate, int slot, const char* name, Step step);
   bool WaitAt(Gate& gate, Host& host);
   void AddTroubles(std::vector<NameWarning>& warnings) const;
+  [[nodiscard]] std::optional<size_t> FirstTaken() const;
   [[nodiscard]] bool SaysTheSameAsTheFirst(const Host& host) const;
   void RollBack(int slot);
   // What could not be removed there; empty: nothing is left. Throws Error.

@@ -379,6 +379,11 @@ bool HasFirstHostOf(const JobRecord& record, const Plan& plan) {
   });
 }
 
+bool HasHost(const JobRecord& record, const HostPlan& host, const SshOptions& ssh) {
+  return std::ranges::any_of(
+      record.hosts, [&](const HostPlan& its) { return IsSamePlace(its, record.ssh, host, ssh); });
+}
+
 BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {
   MakePrivateFolder(JobsFolder());
   file_.Reset(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

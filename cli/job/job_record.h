@@ -141,6 +141,7 @@ bool IsSamePlace(const HostPlan& host, const SshOptions& ssh, const HostPlan& ot
                  const SshOptions& other_ssh);
 // The same of the first hosts, which tell jobs of one name apart.
 bool HasFirstHostOf(const JobRecord& record, const Plan& plan);
+bool HasHost(const JobRecord& record, const HostPlan& host, const SshOptions& ssh);
 
 // What a record's file holds, and back. Throws Error(kFiles) for text that is no record, or whose
 // parts do not fit each other.

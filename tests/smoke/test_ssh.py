@@ -682,6 +682,24 @@ class Faults(OverSsh):
         self.assertIn(f"  try: tfdist down {job}, or tfdist up --replace, or another name\n", both.err)
         self.assertNotIn("nothing was started", both.err)
 
+    def test_another_first_host_is_a_difference_of_the_plan(self):
+        hosts = self.start_hosts(3)
+
+        def up(*chosen, words=(), file="job.toml"):
+            return self.user.run("up", "-d", *words, self.user.write(file, clusters.over_ssh(
+                "job", shell("sleep infinity"), [hosts[at] for at in chosen], layout="mirrored", ssh_config=hosts.ssh_config)))
+
+        up(0, 1).expect(0)
+        job = self.user.job_id()
+        for chosen in ([1], [1, 2], [2, 1]):
+            other = up(*chosen).expect(4)
+            self.assertIn(f"tfdist: {hosts[1].address}: job {job} runs under this name, from another plan\n", other.err)
+            self.assertIn(f"  try: tfdist down {job}, or tfdist up --replace, or another name\n", other.err)
+        elsewhere = up(1, words=("--replace",), file="other/job.toml").expect(4)
+        self.assertIn(f"  try: tfdist down {job}, or another name\n", elsewhere.err)
+        up(2, 1, words=("--replace",)).expect(0)
+        self.assertNotEqual(self.user.job_id(), job)
+
     def test_no_spare_host_takes_the_place_of_one_that_is_for_the_user_to_look_into(self):
         """Its key has changed, and somebody may be listening in; or it lets the user in no more."""
         hosts = self.start_hosts(3)
