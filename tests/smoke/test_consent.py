@@ -2,14 +2,16 @@
 
 import json
 import os
+import pty
 import re
 import shutil
+import subprocess
 import unittest
 
 from tests.smoke.test_local import shell
 from tests.support import clusters, processes
-from tests.support.tfdist import ROOT, Tfdist
-from tests.support.waiting import wait_for
+from tests.support.tfdist import BIN, ROOT, Result, Tfdist
+from tests.support.waiting import PATIENCE, wait_for
 
 # Of each column: whether a job is named, and how many jobs run and are over.
 COLUMNS = {
@@ -47,6 +49,11 @@ IMPOSSIBLE = {(REPLACES, "JOB: several run")}
 # Where y is the answer, too: one cell of each row that asks.
 ANSWERED = {(PURGES, "no JOB, none runs"), (PURGES, "JOB: one runs, others are over"), (PURGES_KEPT, "JOB is over"),
             (FORGETS, "no JOB, one runs"), (PURGES, "no JOB, one runs"), (CLEANS, "JOB: one runs, others are over")}
+NO_TERMINAL = "its question without a terminal"
+# What the last column says for `prune` without JOB, and with one.
+KEEPS_OR_REFUSES = "keeps, `prune JOB` refuses"
+# Where the remedy of the refusal is followed: one cell of each row that refuses.
+FOLLOWED = {(PURGES, "JOB: several are over"), (PURGES_KEPT, "JOB runs"), (FORGETS, "JOB is over"), (CLEANS, "JOB is over")}
 # A command that has nothing to restart or to show says so; 124: `wait` came to its --timeout.
 CODES = {"restart": (0, 4), "top": (0, 4), "tensorboard": (1, 3, 4), "wait": (0, 124)}
 
@@ -104,7 +111,10 @@ def running(seen):
 class Consent(unittest.TestCase):
     def test_each_command_does_what_the_page_says(self):
         cells = table()
-        self.assertEqual(len(cells), len(ROWS) * len(COLUMNS))
+        self.assertEqual(len(cells), len(ROWS) * (len(COLUMNS) + 1))
+        for row in ROWS:
+            asks = {cells[row, column] for column in COLUMNS} & {"asks", "offers"}
+            self.assertEqual(cells[row, NO_TERMINAL] != "-", bool(asks), row)
         for column, (named, runs, over) in COLUMNS.items():
             situations = {}  # of each kind, until a command has changed it
             for row, commands in ROWS.items():
@@ -113,6 +123,7 @@ class Consent(unittest.TestCase):
                     situation = situations.get(kind) or self.situation(runs, over, kind)
                     with self.subTest(column=column, command=command, row=row):
                         before = situation.seen()
+                        self.no_terminal = cells[row, NO_TERMINAL]
                         self.walk(row, column, [*command, *self.job(row, command, named, situation), *rest], cells[row, column], situation)
                         situations[kind] = situation if situation.seen() == before else None
 
@@ -132,7 +143,12 @@ class Consent(unittest.TestCase):
         if cell == "offers":
             self.answer(b"n\n", words, situation)
             self.assertEqual(situation.seen(), before)
-        result = situation.user.run(*words)
+        if cell in ("asks", "offers"):
+            result = self.run_without_terminal(words, situation)
+        else:
+            result = situation.user.run(*words)
+        if cell == "offers":
+            self.assertEqual(self.no_terminal, "does")
         if cell in ("does", "offers"):
             return self.assert_done(row, words, situation, before, result)
         if row == CLEANS and len(running(before)) == len(before):
@@ -140,6 +156,9 @@ class Consent(unittest.TestCase):
             self.assertIn("nothing to remove\n", result.out)
         elif cell == "asks":
             self.assert_kept(row, words, before, result)
+            self.assertEqual(situation.seen(), before, result)
+            self.assert_kept(row, words, before, self.run_with_stdin_only(words, situation))
+            self.assertEqual(situation.seen(), before)
             self.answer(b"n\n", words, situation)
         else:
             self.assertEqual(cell, "refuses")
@@ -147,6 +166,9 @@ class Consent(unittest.TestCase):
             for job in running(before):
                 self.assertIn(job, result.err)
         self.assertEqual(situation.seen(), before, result)
+        if (row, column) in FOLLOWED:
+            situation.user.run(*self.remedy(row, words, result, situation)).expect(0)
+            self.assertEqual(situation.seen(), self.expected(FORGETS_BY_ID if row == FORGETS else row, situation, before))
         if (row, column) in ANSWERED:
             self.answer(b"y\n", words, situation)
             self.assertEqual(situation.seen(), self.expected(row, situation, before))
@@ -157,14 +179,46 @@ class Consent(unittest.TestCase):
         os.write(terminal.fd, answer)
         terminal.wait()
 
+    def run_without_terminal(self, words, situation, stdin=None):
+        """A pipe that nobody writes to or closes: a question would wait for ever."""
+        ends = os.pipe() if stdin is None else ()
+        try:
+            done = subprocess.run([str(BIN / "tfdist"), *words], env=situation.user.env, cwd=situation.user.folder, capture_output=True, text=True,
+                                  stdin=ends[0] if ends else stdin, timeout=20 * PATIENCE)
+        finally:
+            for end in ends:
+                os.close(end)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def run_with_stdin_only(self, words, situation):
+        """A terminal to type on, of which the command's output is kept away: nobody would see the question."""
+        terminal, stdin = pty.openpty()
+        try:
+            return self.run_without_terminal(words, situation, stdin)
+        finally:
+            os.close(terminal)
+            os.close(stdin)
+
+    def remedy(self, row, words, result, situation):
+        """The command that the refusal names."""
+        if row == CLEANS:
+            self.assertIn("  try: the same with --yes removes what is listed", result.err)
+            return [*words, "--yes"]
+        command = {PURGES: "down --purge", PURGES_KEPT: "down --purge --yes", FORGETS: "prune"}[row]
+        self.assertRegex(result.err, rf"\n  try: .*\btfdist {command} {re.escape(situation.newest())}\b")
+        return [*command.split(), situation.newest()]
+
     def assert_kept(self, row, words, before, result):
         """Without a terminal."""
         if words == ["prune"]:
+            self.assertEqual(self.no_terminal, KEEPS_OR_REFUSES)
             self.assertEqual(result.code, 0, result)
             kept = sorted(re.findall(r"(?m)^kept (\S+):", result.out))
             self.assertEqual(kept, sorted(set(before) - set(running(before))), result)
         else:
+            self.assertIn(self.no_terminal, ("refuses", KEEPS_OR_REFUSES))
             self.assertEqual(result.code, 2, result)
+            self.assertIn("\n  try: ", result.err)
             self.assertIn("nothing was forgotten: " if row == FORGETS else "nothing was removed: ", result.err)
 
     def expected(self, row, situation, before):
