@@ -179,6 +179,17 @@ std::vector<std::string> LinesOfSilence(const JobRecord& record) {
   }
 }
 
+// Tasks that write that they wait for each other are not silent.
+std::vector<std::string> LinesOfAnotherCluster(const JobRecord& record) {
+  try {
+    const JobView view = LookAt(record, {}, kAskLimit, LookWish{.silent_after_ms = 0});
+    const std::string line = OfAnotherCluster(view.look, view.state);
+    return line.empty() ? std::vector<std::string>() : std::vector{"tfdist: " + line};
+  } catch (const Error&) {
+    return {};  // as above
+  }
+}
+
 int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts, Started started,
            const UpArguments& arguments) {
   const bool quiet = arguments.quiet;
@@ -193,6 +204,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   if (!quiet) {
     options.silent_after = std::chrono::milliseconds(record.silent_after_ms);
     options.on_silence = [&record] { return LinesOfSilence(record); };
+    options.on_output = [&record] { return LinesOfAnotherCluster(record); };
   }
   PrinterOptions printing = TerminalOptions();
   if (isatty(STDOUT_FILENO) == 0 || isatty(STDERR_FILENO) == 0) printing.stderr_fd = STDERR_FILENO;

@@ -274,6 +274,27 @@ void AddPorts(const Sight& sight, std::vector<std::string>& sentences) {
   sentences.push_back(std::move(sentence));
 }
 
+// Each task has a port in the plan, and all listen elsewhere or not at all; none computes, or has reached another one.
+bool IsOfAnotherCluster(const Sight& sight) {
+  const auto has_ports = [](const TaskLook& task) { return !task.ports.empty(); };
+  const auto is_astray = [&](const TaskLook& task) {
+    const bool is_in_place = std::ranges::any_of(task.ports, [&](int port) {
+      return std::ranges::find(task.listens, port) != task.listens.end();
+    });
+    const bool has_peer =
+        std::ranges::any_of(task.connections, [&](const TaskConnection& connection) {
+          const TaskLook* peer = sight.PeerOf(connection);
+          return peer != nullptr && peer != &task;
+        });
+    return has_ports(task) && !is_in_place && !has_peer && !IsBusy(task);
+  };
+  const auto listens = [](const TaskLook& task) { return !task.listens.empty(); };
+  constexpr size_t kFewestTasks = 2;  // one that is by itself waits for nobody
+  return sight.tasks().size() >= kFewestTasks &&
+         TasksThat(sight, is_astray).size() == sight.tasks().size() &&
+         !TasksThat(sight, listens).empty();
+}
+
 // They listen nowhere at all: a program that sets its own TF_CONFIG may dial for ever where nobody is.
 void AddNobodyListens(const Sight& sight, std::vector<std::string>& sentences) {
   const auto has_ports = [](const TaskLook& task) { return !task.ports.empty(); };
@@ -379,7 +400,7 @@ std::vector<std::string> Sentences(const JobLook& look, const JobState& state) {
   AddGroup(TasksThat(sight, IsBusy), "computes and writes nothing", "compute and write nothing",
            sentences);
   AddEnded(sight, state, sentences);
-  if (sentences.empty()) AddPorts(sight, sentences);
+  if (sentences.empty() || IsOfAnotherCluster(sight)) AddPorts(sight, sentences);
   if (sentences.empty()) AddNobodyListens(sight, sentences);
   if (sentences.empty()) {
     sentences.emplace_back(
@@ -387,6 +408,17 @@ std::vector<std::string> Sentences(const JobLook& look, const JobState& state) {
         "hosts, tfdist why shows Python stacks");
   }
   return sentences;
+}
+
+std::string OfAnotherCluster(const JobLook& look, const JobState& state) {
+  if (!look.deep) return "";
+  const Sight sight(look, state);
+  const bool all_are_seen =
+      sight.tasks().size() == state.plan.tasks.size() && Succeeded(state).empty();
+  if (!all_are_seen || !IsOfAnotherCluster(sight)) return "";
+  std::vector<std::string> sentences;
+  AddPorts(sight, sentences);
+  return sentences.empty() ? "" : sentences.front();
 }
 
 bool MayStandStill(const JobLook& look, const JobState& state) {

@@ -112,6 +112,32 @@ TEST_F(JobLookTest, SaysWhoDoesNotListenOnlyWhereNothingElseIsFound) {
   EXPECT_THAT(Say(), ElementsAre("worker:[0-2] wait for ps:0, which is stopped"));
 }
 
+TEST_F(JobLookTest, AProgramWithAClusterOfItsOwnIsToldAlsoWhereItDialsAndWrites) {
+  EXPECT_EQ(OfAnotherCluster(look_, state_), "");
+  for (int slot = 0; slot < 4; ++slot) {
+    At(slot).connections.clear();
+    At(slot).listens = {5000 + slot};
+  }
+  const std::string sentence =
+      "ps:0, worker:[0-2] do not listen on the ports that the cluster file gives them, but on "
+      "5000, "
+      "5001, 5002, 5003: does the program set TF_CONFIG or its cluster itself?";
+  EXPECT_EQ(OfAnotherCluster(look_, state_), sentence);
+  At(1).connections = {{"10.0.0.2:40001", "10.0.0.9:5009", true, 0}};
+  EXPECT_THAT(Say(),
+              ElementsAre(HasSubstr("worker:0 waits for an answer from 10.0.0.9:5009"), sentence));
+  EXPECT_EQ(OfAnotherCluster(look_, state_), sentence);
+  At(2).cpu_percent = 97;
+  EXPECT_EQ(OfAnotherCluster(look_, state_), "") << "it computes";
+  At(2).cpu_percent = 0;
+  Connect(2);
+  EXPECT_EQ(OfAnotherCluster(look_, state_), "") << "they have found each other";
+  At(0).connections.clear();
+  At(2).connections.clear();
+  At(0).listens = At(0).ports;
+  EXPECT_EQ(OfAnotherCluster(look_, state_), "") << "the others may dial in time";
+}
+
 TEST_F(JobLookTest, SaysThatNothingIsFoundAndNothingWithoutALook) {
   EXPECT_THAT(Say(), ElementsAre(HasSubstr("none is stopped")));
   look_.deep = false;

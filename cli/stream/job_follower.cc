@@ -266,6 +266,7 @@ void JobFollower::WaitAndHandle() {
   PassOnNotes();
   LookForVainWaits();
   LookIntoSilence();
+  LookWhileTheyWrite();
   HandleInterrupts(interrupts_.Take());
   SayWhoStillRuns();
 }
@@ -316,6 +317,26 @@ void JobFollower::LookIntoSilence() {
       Now() - std::max(last_output_, looked_into_silence_) >= options_.silent_after;
   if (!is_silent || silence_told_) return;
   silence_ = std::async(std::launch::async, options_.on_silence);
+}
+
+void JobFollower::LookWhileTheyWrite() {
+  if (!options_.on_output || state_.phase != protocol::JobPhase::kRunning) return;
+  if (output_.valid()) {
+    if (output_.wait_for(0s) != std::future_status::ready) return;
+    const auto lines = output_.get();
+    for (const std::string& line : lines) printer_.Note("{}", line);
+    if (!lines.empty()) options_.on_output = nullptr;
+    return;
+  }
+  if (!look_at_output_) {
+    look_at_output_ = Now() + options_.silent_after;
+    next_look_at_output_ = options_.silent_after;
+  }
+  // What is silent is LookIntoSilence's.
+  if (Now() < *look_at_output_ || Now() - last_output_ >= options_.silent_after) return;
+  output_ = std::async(std::launch::async, options_.on_output);
+  look_at_output_ = Now() + next_look_at_output_;
+  next_look_at_output_ *= 2;
 }
 
 void JobFollower::PassOnNotes() {

@@ -50,6 +50,8 @@ struct FollowOptions {
   // its own, and the lines that it returns are printed; again after more output. Bounds its waits.
   std::chrono::milliseconds silent_after{0};
   std::function<std::vector<std::string>()> on_silence = {};
+  // The same of tasks that write: called when the job has run for `silent_after`, twice that and so on, until it returns lines.
+  std::function<std::vector<std::string>()> on_output = {};
 };
 
 class JobFollower {
@@ -127,6 +129,7 @@ class JobFollower {
   void PassOnNotes();
   void LookForVainWaits();
   void LookIntoSilence();
+  void LookWhileTheyWrite();
   void HandleInterrupts(int count);
   void SayWhoStillRuns();
   [[nodiscard]] bool GivesUp();
@@ -184,6 +187,9 @@ class JobFollower {
   std::optional<TimePoint> vain_wait_since_;
   bool vain_wait_told_ = false;
   std::future<std::vector<std::string>> silence_;
+  std::optional<TimePoint> look_at_output_;  // when
+  std::chrono::milliseconds next_look_at_output_{0};
+  std::future<std::vector<std::string>> output_;
   std::string notes_;  // of FollowOptions::notes_fd: the beginning of a line
   std::string stop_why_;
   bool stop_force_ = false;

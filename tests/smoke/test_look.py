@@ -123,6 +123,14 @@ time.sleep(600)
                             "Where they wait for master:0, the job never ends: `done` says whose end is the job's\n")
         self.assertEqual(said.count("master:0 has ended with exit code 0, and the job goes on; still running: "), 1)
 
+    def test_up_says_by_itself_that_tasks_listen_elsewhere_while_they_write_and_dial(self):
+        """As TensorFlow's servers with a cluster of the program's own: they dial where nobody is, and write that they wait."""
+        said = self.up_says("elsewhere", "import socket, time\nserver = socket.create_server(('127.0.0.1', 0))\n"
+                            "for _ in range(6000):\n    print('CreateSession still waiting', flush=True)\n"
+                            "    socket.socket().connect_ex(('127.0.0.1', 1))\n    time.sleep(0.1)",
+                            "do not listen on the ports that the cluster file gives them, but on ")
+        self.assertEqual(said.count("does the program set TF_CONFIG or its cluster itself?\n"), 1)
+
     def test_up_asks_for_a_tf_config_of_the_programs_own_where_nobody_listens(self):
         self.up_says("own", "import time\ntime.sleep(600)", "all tasks sleep, and none listens on the port that TF_CONFIG gives it: "
                      "does the program set TF_CONFIG or its cluster itself?")
