@@ -2,6 +2,9 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <set>
+#include <utility>
+
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -33,11 +36,21 @@ std::string NamesOf(const std::vector<std::string>& killed) {
 // What happened, in words; empty for a kind of the future.
 struct InWords {
   const JobRecord& record;
+  std::set<std::pair<size_t, int>>& moved;  // that earlier attempts have told
 
   std::string operator()(const event::Other&) const { return {}; }
   std::string operator()(const event::Committed&) const { return "committed"; }
   std::string operator()(const event::Attempt& attempt) const {
-    return fmt::format("attempt {}: {}", attempt.attempt, attempt.why);
+    std::string text = fmt::format("attempt {}: {}", attempt.attempt, attempt.why);
+    for (size_t slot = 0; slot < attempt.seats.size(); ++slot) {
+      const int seat = attempt.seats[slot];
+      const auto planned = static_cast<int>(slot);
+      if (seat == planned || !moved.emplace(slot, seat).second) continue;
+      text += fmt::format("; {} runs the tasks of {}", HostName(seat), HostName(planned));
+      const std::string lack = WhatANewHostLacks(record, planned, seat);
+      if (!lack.empty()) text += "; " + lack;
+    }
+    return text;
   }
   std::string operator()(const event::Host& host) const {
     return fmt::format("host {}: {}{}", HostName(host.slot), NameOf(host.state),
@@ -99,19 +112,21 @@ Json Printable(const Event& event) {
   return json;
 }
 
-void PrintEvent(const JobRecord& record, const Event& event, bool json) {
+void PrintEvent(const JobRecord& record, std::set<std::pair<size_t, int>>& moved,
+                const Event& event, bool json) {
   if (json) {
     PrintLines(Printable(event).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n");
     return;
   }
   Print("{} {:>4}  {}\n", UtcText(event.time_ns), event.number,
-        std::visit(InWords{record}, event.body));
+        std::visit(InWords{record, moved}, event.body));
 }
 
 JobView LookAtEvents(const JobRecord& record, bool json) {
   const SlowNotice notice(fmt::format("waiting for {} to answer", record.hosts[0].name));
+  std::set<std::pair<size_t, int>> moved;
   try {
-    return LookAt(record, [&](const Event& event) { PrintEvent(record, event, json); });
+    return LookAt(record, [&](const Event& event) { PrintEvent(record, moved, event, json); });
   } catch (const NothingThere&) {
     throw NothingLeftOf("the event log", record);
   }

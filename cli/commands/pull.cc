@@ -536,7 +536,7 @@ void Collect(const JobRecord& record, const std::vector<std::optional<Error>>& f
              const std::vector<Haul>& hauls, std::vector<Error>& errors) {
   std::set<int> failed;
   for (size_t at = 0; at < failures.size(); ++at) {
-    if (!failures[at] || !failed.insert(hauls[at].slot).second) continue;
+    if (!failures[at] || hauls[at].has_no_folder || !failed.insert(hauls[at].slot).second) continue;
     const std::string& host = record.hosts.at(static_cast<size_t>(hauls[at].slot)).name;
     errors.push_back(failures[at]->WithHost(host));
   }
@@ -585,6 +585,18 @@ bool SayWhatIsNotThere(const JobRecord& record, const std::vector<Haul>& hauls,
   return !missing.empty();
 }
 
+// That is the user's own doing.
+void NameTheCleaned(const std::vector<Haul>& hauls) {
+  std::vector<std::string> hosts;
+  for (const Haul& haul : hauls) {
+    if (haul.has_no_folder && std::ranges::find(hosts, haul.host) == hosts.end())
+      hosts.push_back(haul.host);
+  }
+  if (!hosts.empty())
+    Say("tfdist: the job's folder was cleaned from {}: what its tasks wrote there is gone\n",
+        FoldHosts(hosts));
+}
+
 NoSuchJob NothingToPull(const JobRecord& record) {
   const NoSuchJob gone = NothingLeftOf("what its tasks wrote", record);
   const std::string kept = HowToReachKept(record.hosts, record.ssh, record.name);
@@ -616,6 +628,7 @@ int PullCommand(const PullArguments& arguments) {
   if (std::ranges::all_of(hauls, &Haul::has_no_folder)) {
     throw NothingToPull(record);
   }
+  NameTheCleaned(hauls);
   if (arguments.dry_run) {
     for (Haul& haul : hauls) LookAtWhatIsHere(haul, folder / haul.name, record.id);
     if (arguments.json) {

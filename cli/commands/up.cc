@@ -362,6 +362,7 @@ class Launch {
         replaced_(heritage ? std::move(heritage->replaced) : ""),
         plan_(plan),
         arguments_(arguments),
+        is_first_(!heritage),
         hashes_(plan.workdir.value_or("")),
         record_(MakeRecord(plan, NewJobId(plan.name), "")),
         beside_(RunningBeside(record_, plan)) {
@@ -372,7 +373,7 @@ class Launch {
     // A closed terminal rolls back, as Ctrl-C does: nobody would, later.
     interrupts_->HearHangUp();
     mark_.emplace(record_);
-    Heeding([this, is_first = !heritage] { Load(is_first); });
+    Heeding([this] { Load(); });
   }
 
   int Run() {
@@ -412,8 +413,7 @@ class Launch {
     in_doubt_ = outcome.in_doubt;
     record_.bases = outcome.bases;
     if (!arguments_.quiet) SayWhatIsRemoved(outcome.removed);
-    // Where another job has the name, these are that job's files.
-    if (!outcome.name_taken) SayWhatHostsHave(outcome);
+    if (outcome.committed) SayWhatHostsHave(outcome);
     if (outcome.committed) return Committed(std::move(outcome.coordinator));
     return Failed(outcome);
   }
@@ -427,8 +427,8 @@ class Launch {
   }
 
   // Reads and packs what is sent.
-  void Load(bool is_first) {
-    WorkdirLook look = LookThroughWorkdir(plan_, is_first && !arguments_.quiet);
+  void Load() {
+    WorkdirLook look = LookThroughWorkdir(plan_, is_first_ && !arguments_.quiet);
     listing_ = std::move(look.listing);
     missing_scripts_ = std::move(look.of_scripts);
     cargo_ = LoadCargo(plan_, record_.id, listing_, hashes_, arguments_);
@@ -442,7 +442,7 @@ class Launch {
       record_.files[std::string(kDataInRecord) + data->name()] =
           data->key().substr(0, kDigitsInRecord);
     }
-    if (!is_first || arguments_.quiet) return;
+    if (!is_first_ || arguments_.quiet) return;
     SayData();
     SayImages();
   }
@@ -622,7 +622,10 @@ class Launch {
   void LookWhoseIsKept() const {
     const auto why = KeptByAnotherProject(record_, LoadRecords(), plan_.name_is_made);
     if (!why) return;
-    if (!plan_.name_is_made) return PrintWarning(why->cause(), why->remedy());
+    if (!plan_.name_is_made) {
+      if (is_first_) PrintWarning(why->cause(), why->remedy());
+      return;
+    }
     throw UsageError(*why);
   }
 
@@ -744,6 +747,8 @@ class Launch {
     }
     if (const auto plan = PlanWithSpares(outcome)) return StartWithSpares(*plan, outcome);
     if (const auto source = SourceWithOtherPorts(outcome)) return StartWithOtherPorts(*source);
+    // Where another job has the name, these are that job's files.
+    if (!outcome.name_taken) SayWhatHostsHave(outcome);
     if (IsTaken(outcome) && left_.empty()) return TakenOver(outcome);
     PrintFailures(outcome);
     if (in_doubt_) {
@@ -979,6 +984,7 @@ class Launch {
   std::string replaced_;  // id of the job that was ended for this one
   const Plan& plan_;
   UpArguments arguments_;
+  const bool is_first_;
   WorkdirListing listing_;
   std::vector<WorkdirWarning> missing_scripts_;
   FileHashes hashes_;

@@ -15,6 +15,7 @@
 #include "cli/find/begun.h"
 #include "cli/find/kept_files.h"
 #include "cli/find/last_seen.h"
+#include "cli/find/other_hosts.h"
 #include "cli/show/host_fold.h"
 #include "cli/stream/print.h"
 
@@ -254,6 +255,19 @@ void FailAmbiguous(const std::vector<const JobRecord*>& running) {
                      "name one of them by its id");
 }
 
+namespace {
+
+// But for the first.
+std::vector<std::string> HostsWithFolder(const JobRecord& record) {
+  std::vector<std::string> hosts;
+  for (const HostsWord& word : AskOtherHosts(record)) {
+    if (word.has_folder) hosts.push_back(word.host);
+  }
+  return hosts;
+}
+
+}  // namespace
+
 NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
   const LastSeen::Stage stage = record.last_seen.stage;
   if (IsLeftByItsUp(record)) {
@@ -272,10 +286,15 @@ NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
                         why.empty() ? "" : ": ", why),
             fmt::format("tfdist status {} says how it stands", record.id)};
   }
+  const std::string gone =
+      fmt::format("{} of job {} is gone: its folder was cleaned from ", what, record.id);
+  const std::vector<std::string> left = HostsWithFolder(record);
+  if (left.empty())
+    return {Phase::kUsage, gone + record.hosts[0].name, "tfdist prune forgets finished jobs"};
   return {Phase::kUsage,
-          fmt::format("{} of job {} is gone: its folder was cleaned from {}", what, record.id,
-                      record.hosts[0].name),
-          "tfdist prune forgets finished jobs"};
+          fmt::format("{}{}; {} still {} one", gone, record.hosts[0].name, FoldHosts(left),
+                      left.size() == 1 ? "has" : "have"),
+          fmt::format("tfdist logs {0} and tfdist pull {0} bring what is there", record.id)};
 }
 
 JobRecord FindJob(const std::string& job, Deed deed) { return Find(job, deed).record; }

@@ -51,8 +51,10 @@ HostsWord AskOne(const JobRecord& record, int slot) {
   try {
     return AskAgainWhenCutOff(deadline, [&] {
       const Attached host = Attach(record, slot, deadline);
-      if (host.hello.serving == protocol::Serving::kAgent) return OfAgent(*host.link, deadline);
       HostsWord said;
+      if (host.hello.serving == protocol::Serving::kAgent) said = OfAgent(*host.link, deadline);
+      said.has_folder = true;
+      if (host.hello.serving == protocol::Serving::kAgent) return said;
       said.word = Word::kOver;
       said.misses_first = host.hello.orphaned.has_value();
       said.why =

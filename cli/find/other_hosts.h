@@ -20,7 +20,8 @@ enum class Word {
 struct HostsWord {
   std::string host;
   Word word = Word::kNothing;
-  std::string why;  // for people
+  std::string why;          // for people
+  bool has_folder = false;  // of the job, as it says
   bool misses_first =
       false;  // its agent does not hear the first host, or has ended its tasks for that
 };

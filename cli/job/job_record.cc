@@ -518,4 +518,14 @@ std::vector<JobRecord> LoadRecords() {
   return records;
 }
 
+std::string WhatANewHostLacks(const JobRecord& record, int slot, int seat) {
+  if (!record.keeps) return "";
+  const auto name = [&](int at) { return record.hosts.at(static_cast<size_t>(at)).name; };
+  return fmt::format(
+      "{} has only its own {{keep}}: it lacks what the tasks have kept on {}, unless both share "
+      "that "
+      "folder",
+      name(seat), name(slot));
+}
+
 }  // namespace tfdist::cli

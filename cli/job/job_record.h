@@ -158,4 +158,9 @@ void NoteLastSeen(const JobRecord& record, const LastSeen& seen);
 // Newest first. A file that cannot be read as a record is passed over, with a line on stderr.
 std::vector<JobRecord> LoadRecords();
 
+// What `seat` lacks, which has taken over the tasks of `slot`; empty: the job keeps nothing.
+std::string WhatANewHostLacks(const JobRecord& record, int slot, int seat);
+inline constexpr std::string_view kKeepInSharedFolder =
+    "keep checkpoints in a folder that all hosts share";
+
 }  // namespace tfdist::cli

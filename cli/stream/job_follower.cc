@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "base/failures.h"
 #include "base/text.h"
+#include "cli/link/bootstrap.h"
 #include "cli/stream/running_tasks.h"
 #include "job/first_cause.h"
 #include "wire/refusal.h"
@@ -114,6 +116,12 @@ protocol::JobState JobFollower::Run() {
       if (GivesUp()) return state_;
       if (streams_.empty()) throw;
       ReadWithoutSlot0(error);
+      return state_;
+    } catch (const NothingThere& error) {
+      // `clean` may have been told of this host only.
+      if (GivesUp() || streams_.empty() || opened) throw;
+      ReadWithoutSlot0(error);
+      if (AllAreCleaned()) throw;
       return state_;
     } catch (const LostConnection& error) {
       const bool has_begun = attached_.link != nullptr;
@@ -622,6 +630,9 @@ void JobFollower::Narrate(const event::Attempt& attempt) {
     if (seat == static_cast<int>(slot)) continue;
     printer_.Note("tfdist: attempt {}: {} runs the tasks of {}", attempt.attempt,
                   NameOfSlot(record_, seat), NameOfSlot(record_, static_cast<int>(slot)));
+    if (!moved_.emplace(slot, seat).second) continue;
+    const std::string lack = WhatANewHostLacks(record_, static_cast<int>(slot), seat);
+    if (!lack.empty()) printer_.Note("tfdist: warning: {}\n  try: {}", lack, kKeepInSharedFolder);
   }
 }
 
@@ -691,9 +702,12 @@ void JobFollower::SayThatItIsLost() {
 // plan has put it.
 void JobFollower::ReadWithoutSlot0(const Error& why) {
   ReadFromSpares();
+  const bool is_cleaned = dynamic_cast<const NothingThere*>(&why) != nullptr;
   for (TaskStream& stream : streams_) {
-    if (!stream.done && SlotOf(stream.task) == 0) Miss(stream, why);
+    if (stream.done || SlotOf(stream.task) != 0) continue;
+    is_cleaned ? MissCleaned(stream) : Miss(stream, why);
   }
+  if (is_cleaned) return ReadFromHosts();
   if (unread_.empty()) printer_.Note("tfdist: {}; the output is read without it", why.what());
   ReadFromHosts();
   if (!options_.follow || quit_) return;
@@ -714,6 +728,8 @@ void JobFollower::ReadFromSpares() {
       throw;
     } catch (const UsageError&) {
       throw;
+    } catch (const NothingThere&) {
+      hosts_.Drop();  // cleaned
     } catch (const Error& error) {
       hosts_.Drop();
       printer_.Note(
@@ -734,6 +750,28 @@ void JobFollower::Miss(TaskStream& stream, const Error& why) {
   stream.done = true;
 }
 
+void JobFollower::MissCleaned(TaskStream& stream) {
+  cleaned_.emplace(stream.task, NameOfSlot(record_, SlotOf(stream.task)));
+  stream.done = true;
+}
+
+bool JobFollower::AllAreCleaned() const { return cleaned_.size() == record_.tasks.size(); }
+
+// That is the user's own doing.
+void JobFollower::NameTheCleaned() {
+  if (cleaned_.empty() || AllAreCleaned()) return;
+  incomplete_ = incomplete_ || cleaned_.size() == streams_.size();
+  std::set<std::string> hosts;
+  std::vector<std::string> tasks;
+  for (const auto& [task, host] : cleaned_) {
+    printer_.Finish(task);
+    tasks.push_back(task);
+    hosts.insert(host);
+  }
+  printer_.Note("tfdist: the job's folder was cleaned from {}: the output of {} is gone",
+                fmt::to_string(fmt::join(hosts, ", ")), fmt::to_string(fmt::join(tasks, ", ")));
+}
+
 void JobFollower::ReadFromHosts() {
   for (TaskStream& stream : streams_) {
     if (stream.done) continue;
@@ -743,6 +781,9 @@ void JobFollower::ReadFromHosts() {
       ReadFromItsHost(stream);
     } catch (const OutputClosed&) {
       throw;
+    } catch (const NothingThere&) {
+      hosts_.Drop();
+      MissCleaned(stream);
     } catch (const UsageError&) {
       throw;
     } catch (const Error& error) {
@@ -751,6 +792,7 @@ void JobFollower::ReadFromHosts() {
     }
   }
   GiveUpHosts();
+  NameTheCleaned();
 }
 
 // One line for each host, however many tasks it had.

@@ -6,7 +6,9 @@
 #include <future>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/failures.h"
@@ -148,6 +150,9 @@ class JobFollower {
   void ReadWithoutSlot0(const Error& why);
   void ReadFromSpares();
   void ReadFromHosts();
+  void MissCleaned(TaskStream& stream);
+  [[nodiscard]] bool AllAreCleaned() const;  // wherever the job had a task
+  void NameTheCleaned();
   void ReadFromItsHost(TaskStream& stream);
   // A host that has nothing of the task: another one has it, or its output is missing.
   enum class WhereItIsNot { kElsewhere, kIsMissing };
@@ -168,6 +173,9 @@ class JobFollower {
   HostLinks& hosts_;
   // Why a host cannot be read, and its tasks.
   std::map<std::string, std::vector<std::string>> unread_;
+  std::map<std::string, std::string>
+      cleaned_;  // task -> the host that has no folder of the job any more
+  std::set<std::pair<size_t, int>> moved_;  // slots whose tasks another host has taken over
   std::vector<TaskStream> streams_;
   protocol::JobState state_;
   uint64_t events_id_ = 0;

@@ -57,6 +57,62 @@ class Keep(unittest.TestCase):
                       "no task of this job finds\n", moved.err)
         self.assertNotIn("ran on", self.up(self.hosts[1:]).err)
 
+    def with_spare(self, script):
+        first, second, third = self.hosts
+        text = clusters.over_ssh("job", shell(script), [first, second], layout="mirrored", ssh_config=self.hosts.ssh_config)
+        spare = f'{{ address = "{third.address}", ssh = "{third.name}", spare = true }}'
+        return self.user.write("job.toml", text.replace("hosts = [", f"hosts = [{spare}, ", 1))
+
+    def test_what_a_spare_host_lacks_is_said_when_it_takes_over(self):
+        file = self.with_spare('echo begun >{keep}/step; [ "$TFDIST_ATTEMPT" = 1 ] && exec sleep infinity; echo over')
+        up = self.user.start("up", file)
+        wait_for(lambda: (self.kept(self.hosts[1]) / "step").exists(), "a checkpoint")
+        self.hosts[1].crash()
+        self.assertEqual(up.wait(120), 0, up.err.read_text())
+        lack = (f"{self.hosts[2].address} has only its own {{keep}}: it lacks what the tasks have kept on {self.hosts[1].address}, "
+                "unless both share that folder")
+        self.assertEqual(up.err.read_text().count(f"tfdist: warning: {lack}\n  try: keep checkpoints in a folder that all hosts share\n"), 1,
+                         up.err.read_text())
+        self.assertEqual(self.user.run("events", "job").expect(0).out.count(f"; {lack}\n"), 1)
+
+    def test_a_job_that_replaces_another_says_once_what_is_kept(self):
+        for folder, words in (("first", ["-d"]), ("second", ["--replace"])):
+            self.user.write(f"{folder}/file", folder)
+            command = ["--", "sh", "-c", "echo {keep}; touch {keep}/file; sleep $0", "1000" if folder == "first" else "0"]
+            done = self.user.run("up", *words, "-F", str(self.hosts.ssh_config), "-H", "h1", "--name", "job", *command, cwd=self.user.folder / folder).expect(0)
+            if folder == "first":
+                wait_for(lambda: (self.kept(self.hosts[0]) / "file").exists(), "a file")
+        self.assertEqual(done.err.count("tfdist: warning: {keep} of job has what job job-"), 1, done.err)
+        self.assertEqual(done.err.count("tfdist: workdir: "), 1, done.err)
+        self.assertEqual(done.err.count("tfdist: {keep}: "), 1, done.err)
+
+    def test_a_start_with_a_spare_host_says_once_what_is_kept(self):
+        file = self.with_spare("true {keep}")
+        self.hosts[1].crash()
+        up = self.user.run("up", file).expect(0)
+        self.assertIn(f"tfdist: spare host {self.hosts[2].address} takes the place of {self.hosts[1].address}\n", up.err)
+        self.assertEqual(up.err.count("tfdist: {keep}: "), 1, up.err)
+
+    def test_what_a_cleaned_host_had_is_named_and_the_rest_is_shown(self):
+        first, second = self.hosts[0], self.hosts[1]
+        for cleaned, left, gone in ((first, "worker:1", "worker:0"), (second, "worker:0", "worker:1")):
+            self.up([first, second], shell('echo "said by $TFDIST_TASK"; echo text >file'), name="gone")
+            job = self.user.job_id()
+            self.user.run("clean", "--yes", "-F", str(self.hosts.ssh_config), "-H", cleaned.name).expect(0)
+            logs = self.user.run("logs", job).expect(0)
+            self.assertEqual(logs.out, f"{left} | said by {left}\n")
+            self.assertEqual(logs.err, f"tfdist: the job's folder was cleaned from {cleaned.address}: the output of {gone} is gone\n")
+            pulled = self.user.run("pull", job, "--to", job).expect(0)
+            self.assertIn(f"tfdist: the job's folder was cleaned from {cleaned.address}: what its tasks wrote there is gone\n", pulled.err)
+            self.assertEqual([path.name for path in (self.user.folder / job).iterdir() if path.name[0] != "."], [left.replace(":", "-")])
+            self.assertEqual(self.user.run("logs", job, gone).expect(3).err, logs.err)
+            if cleaned == first:
+                self.assertIn(f"was cleaned from {first.address}; {second.address} still has one\n  try: tfdist logs {job} and tfdist pull {job} bring",
+                              self.user.run("why", job).expect(4).err)
+        self.user.run("clean", "--yes", "-F", str(self.hosts.ssh_config), "-H", first.name).expect(0)
+        for command in ("logs", "pull", "why"):
+            self.assertIn("try: tfdist prune forgets finished jobs", self.user.run(command, job).expect(4).err)
+
     def test_a_task_that_finds_what_another_one_kept_is_named(self):
         first, second = self.hosts[0], self.hosts[1]
         self.up([first, second])

@@ -50,7 +50,7 @@ class StepWatcher {
     if (thread_.joinable()) thread_.join();
   }
 
-  void Start() {
+  void Start() REQUIRES(mutex_) {
     try {
       thread_ = std::thread([this] { Run(); });
     } catch (const std::system_error&) {
