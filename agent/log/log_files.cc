@@ -67,10 +67,14 @@ size_t ReadAt(int fd, char* buffer, size_t size_bytes, uint64_t position) {
   return have;
 }
 
-// nullopt when there is no such file.
+// nullopt when there is no such file. A pipe that somebody has put in its place must not hold up the reader.
 std::optional<UniqueFd> OpenToRead(const std::filesystem::path& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (fd.valid()) return fd;
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (fd.valid()) {
+    struct stat info {};
+    if (fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode)) return fd;
+    throw LogUnreadable(Phase::kLogs, path.string() + " is no file");
+  }
   if (errno != ENOENT) Fail("open", path);
   return std::nullopt;
 }

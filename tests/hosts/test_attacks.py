@@ -1,10 +1,11 @@
 """What a review of security has tried (docs/findings.md, N1-N15), once more and in one round: another account of a host whose account is
-root, and a host that means harm to `pull` and `up --replace`."""
+root, a host that means harm to `pull`, `logs --save` and `up --replace`, and a flood of strangers."""
 
 import json
 import os
 import pathlib
 import re
+import shutil
 import stat
 import unittest
 
@@ -41,8 +42,8 @@ class Attacks(unittest.TestCase):
     def write_job(self, script, name="job", **options):
         return self.user.write(f"{name}.toml", clusters.over_ssh(name, shell(script), self.hosts, layout="mirrored", **options))
 
-    def other(self, script, **options):
-        return self.host.run_as("other", ["sh", "-c", script], timeout=60, **options)
+    def other(self, script, words=(), **options):
+        return self.host.run_as("other", ["sh", "-c", script, *words], timeout=60, **options)
 
     def start_as(self, user, *environment):
         """A process there that has this environment; its pid, as the host knows it."""
@@ -252,6 +253,107 @@ class AHostThatMeansHarm(Attacks):
             self.assertNotRegex(pulled.err + pulled.out, CONTROLS)
             self.assertNotIn("\ntfdist: job succeeded", pulled.err + pulled.out)
 
+    # What a path is, all of a sudden; `$1` is the path, `$2` a folder with `canary` and `device`.
+    TURNS = {
+        "pipe": 'rm -f "$1"; mkfifo "$1"',
+        "link": 'rm -f "$1"; ln -s "$2/canary" "$1"',
+        "link to what never ends": 'rm -f "$1"; ln -s /dev/zero "$1"',
+        "device": 'rm -f "$1"; ln "$2/device" "$1"',
+        "folder": 'rm -f "$1"; mkdir "$1"',
+        "1 TB": 'truncate -s 1T "$1"',
+        "shorter": ': >"$1"',
+        "longer": 'head -c 1000000 /dev/zero >>"$1"',
+        "nothing": 'rm -f "$1"',
+    }
+
+    def turn(self, path, how):
+        """Shell words by which a program of the host makes it so."""
+        return f"set -- {self.there(path)} {self.there(self.props)}; {self.TURNS[how]}"
+
+    def each_turn(self, path):
+        """With `path` as it was before each."""
+        content, times = path.read_bytes(), path.stat()
+        for how in self.TURNS:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            path.unlink(missing_ok=True)
+            path.write_bytes(content)
+            path.chmod(stat.S_IMODE(times.st_mode))
+            os.chown(path, self.host.uid, self.host.uid)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            yield how
+
+    def there(self, path):
+        return f"/home/trainer/{path.relative_to(self.host.home)}"
+
+    def make_props(self):
+        self.props = self.host.home / "props"
+        self.props.mkdir()
+        (self.props / "canary").write_text("canary-51c8")
+        os.mknod(self.props / "device", stat.S_IFCHR | 0o600, os.makedev(1, 5))  # zero
+        for path in (self.props, *self.props.iterdir()):
+            os.chown(path, self.host.uid, self.host.uid)
+
+    def assert_little_came(self, folder, most_bytes):
+        for path in folder.rglob("*"):
+            mode = path.lstat().st_mode
+            self.assertTrue(stat.S_ISREG(mode) or stat.S_ISDIR(mode), path)
+            if stat.S_ISREG(mode):
+                self.assertLessEqual(path.stat().st_size, most_bytes, path)
+                self.assertNotIn(b"canary-51c8", path.read_bytes(), path)
+
+    def test_n8_a_file_that_turns_into_something_else_between_listing_and_sending(self):
+        self.make_props()
+        path = next(self.host.home.glob(".cache/tfdist/jobs/*/run/work/model.bin"))
+        real = self.slot / "real"
+        (self.slot / "agent").rename(real)
+        for how in self.each_turn(path):
+            with self.subTest(how):
+                agent = self.slot / "agent"
+                agent.write_text(f'#!/bin/sh\n{self.there(real)} "$@"\n[ "$2" = list ] || exit 0\n{self.turn(path, how)}\n')
+                agent.chmod(0o700)
+                os.chown(agent, self.host.uid, self.host.uid)
+                pulled = self.pull()
+                self.assertEqual(pulled.code, 0 if how in ("longer", "1 TB") else 1, pulled)
+                self.assertNotIn("internal", pulled.err)
+                self.assert_little_came(self.home, len("result\n"))
+                self.assert_nothing_outside()
+                shutil.rmtree(self.home, ignore_errors=True)
+
+    def test_n8_a_file_of_1_tb_is_refused_before_any_of_it_comes(self):
+        path = next(self.host.home.glob(".cache/tfdist/jobs/*/run/work/model.bin"))
+        os.truncate(path, 1 << 40)
+        pulled = self.pull()
+        self.assertEqual(pulled.code, 3, pulled)
+        self.assertIn("1.1 TB", pulled.err)
+        self.assert_little_came(self.home, 0)
+
+    def test_n9_a_million_entries_of_which_none_comes(self):
+        self.say(b"".join(b"1:644 1 f%d\0" % number for number in range(10**6)) + b"end\0", b"1\nx0\n")
+        pulled = self.pull(120)
+        self.assertIn(pulled.code, (1, 3), pulled)
+        self.assertLess(len(pulled.err), 10000)
+        self.assertLessEqual(len(list(self.home.rglob("f*"))), 1)
+
+    def test_n8_a_log_that_turns_into_something_else(self):
+        self.make_props()
+        [log] = self.slot.glob("tasks/worker-0/*.log")
+        saved = self.user.folder / "saved"
+        most = log.stat().st_size + 1000000
+        for how in self.each_turn(log):
+            if how == "1 TB":  # it comes until 64 MiB of the disk are left: test_logs
+                continue
+            with self.subTest(how):
+                self.host.run_as("root", ["sh", "-c", self.turn(log, how)])
+                if how != "nothing":
+                    os.chown(log, self.host.uid, self.host.uid, follow_symlinks=False)
+                done = self.user.run("logs", "--save", str(saved), "job", seconds=40)
+                self.assertIn(done.code, (0, 1, 3), done)
+                self.assertNotIn("internal", done.err)
+                self.assert_little_came(saved, most)
+                self.assertEqual(self.listing(), [*self.before, *[path for path in self.listing() if path.startswith(str(saved))]])
+                shutil.rmtree(saved, ignore_errors=True)
+
     def test_what_it_says_of_a_job_that_has_the_name_ends_none_of_the_users_jobs(self):
         self.user.run("up", "-d", self.write_job("sleep infinity", "victim")).expect(0)
         victim = self.user.job_id()
@@ -268,6 +370,44 @@ class AHostThatMeansHarm(Attacks):
                 self.assertNotRegex(up.err, CONTROLS)
                 self.assertEqual(self.user.status(victim)["state"], "running")
         self.user.run("down", victim).expect(0)
+
+
+class AFloodOfStrangers(Attacks):
+    """Another account of the first host has as many connections to the coordinator as it gets."""
+
+    FLOOD = ("import socket, sys, time\n"
+             "held = []\n"
+             "print(1, flush=True)\n"
+             "while True:\n"
+             "    for end in sys.argv[1:]:\n"
+             "        one = socket.socket()\n"
+             "        one.setblocking(False)\n"
+             "        one.connect_ex(('ADDRESS', int(end)))\n"
+             "        held.append(one)\n"
+             "    held = held[-900:]\n"
+             "    time.sleep(0.001)\n")
+
+    def setUp(self):
+        super().setUp()
+        self.hosts.stop()
+        self.hosts = Hosts(2, **self.options)
+        self.hosts.start()
+        self.host = self.hosts[0]
+
+    def test_n6_keeps_no_member_and_no_command_from_the_job(self):
+        self.user.run("up", "-d", self.write_job("sleep infinity")).expect(0)
+        self.user.wait_until_tasks_run("job")
+        ports = [str(port) for port in self.host.listening_ports()]
+        self.assertTrue(ports)
+        code = self.FLOOD.replace("ADDRESS", self.host.address)
+        pid = int(self.other('python3 -c "$0" "$@" >/tmp/flood 2>&1 </dev/null & echo $!; until grep -q 1 /tmp/flood; do sleep 0.05; done', words=[code, *ports]).stdout)
+        agents = self.agents()
+        wait_for(lambda: sum(processes.processor_seconds(one) for one in agents) > 1, "the agents have had much of it")
+        status = self.user.status("job")
+        self.assertEqual({row["state"] for row in status["hosts"]}, {"connected"}, status)
+        self.user.run("restart", "job", "worker:1", seconds=30).expect(0)
+        self.user.run("down", "job", seconds=30).expect(0)
+        self.assertTrue(self.runs(pid))
 
 
 class AHostThatTalks(Attacks):
