@@ -1,6 +1,7 @@
 #include "cli/cluster_file/read_cluster_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -136,7 +137,10 @@ std::map<std::string, Located<PortRequest>> ReadMorePorts(const TableReader& rol
 
 std::optional<RoleTable> ReadRole(const std::string& type, const Field& field, Problems& problems) {
   const bool type_is_fine = CheckTaskType(type, field.where, problems);
-  const TomlNode::Table* table = ReadTable(field, problems);
+  const TomlNode::Table* table =
+      ReadTable(field, problems,
+                fmt::format("[roles.{}] with count = 2; its keys: {}", type,
+                            fmt::to_string(fmt::join(kRoleKeys, ", "))));
   if (table == nullptr) return std::nullopt;
   const TableReader role(*table, field.where, kRoleKeys, problems);
   RoleTable result;
@@ -171,7 +175,8 @@ void ReadDeadline(const TableReader& top, ClusterFile& file, Problems& problems)
 }
 
 void ReadRoles(const TableReader& top, ClusterFile& file, Problems& problems) {
-  const TomlNode::Table* roles = top.FreeTable("roles");
+  const TomlNode::Table* roles =
+      top.FreeTable("roles", "a table for each task type: [roles.worker] with count = 2");
   if (roles == nullptr) return;
   for (const auto& [type, field] : Entries(*roles, {0, 0, "roles"})) {
     if (auto role = ReadRole(type, field, problems)) file.roles.push_back(*std::move(role));
@@ -182,6 +187,16 @@ std::optional<protocol::RestartPolicy> ReadPolicy(const TableReader& reader) {
   const auto policy = reader.Choice("policy", kPolicies);
   if (!policy) return std::nullopt;
   return policy->value;
+}
+
+// With an example that has the user's number.
+std::string KeysOfRestart(const Field& field) {
+  const auto* number = std::get_if<int64_t>(&field.node->value);
+  const int64_t limit = number != nullptr && *number >= 0 && *number <= kMostRestarts ? *number : 3;
+  return fmt::format(
+      "[restart] has a rule for each task type: worker = {{ limit = {} }}; and on_host_lost, "
+      "host_lost, orphan_timeout, exclusive",
+      limit);
 }
 
 // { policy = "task", limit = 3, within = "10m", backoff = "2s" }, or just the policy.
@@ -198,7 +213,7 @@ std::optional<RestartTable> ReadRestartRule(const Field& field, Problems& proble
   if (table == nullptr) {
     ReportForm(field,
                "a policy in quotes or { policy = ..., limit = ..., within = ..., backoff = ... }",
-               problems);
+               problems, KeysOfRestart(field));
     return std::nullopt;
   }
   const TableReader reader(*table, field.where, kRestartKeys, problems);
@@ -243,7 +258,8 @@ bool ReadLostHostRule(const std::string& key, const Field& field, ClusterFile& f
 }
 
 void ReadRestart(const TableReader& top, ClusterFile& file, Problems& problems) {
-  const TomlNode::Table* restart = top.FreeTable("restart");
+  const auto all = top.Find("restart");
+  const TomlNode::Table* restart = all ? ReadTable(*all, problems, KeysOfRestart(*all)) : nullptr;
   if (restart == nullptr) return;
   for (const auto& [type, field] : Entries(*restart, {0, 0, "restart"})) {
     if (ReadLostHostRule(type, field, file, problems)) continue;

@@ -54,7 +54,8 @@ std::optional<DataEntry> ReadEntry(const Field& field, Problems& problems) {
 
 std::map<std::string, DataEntry> ReadData(const TableReader& top, Problems& problems) {
   std::map<std::string, DataEntry> data;
-  const TomlNode::Table* table = top.FreeTable("data");
+  const TomlNode::Table* table =
+      top.FreeTable("data", "a name for each: [data] with train = \"./data\"");
   if (table == nullptr) return data;
   for (const auto& [name, field] : Entries(*table, {0, 0, "data"})) {
     if (!IsDataName(name)) {

@@ -15,7 +15,8 @@ std::string WhyNotEnv(std::string_view name) {
 
 std::map<std::string, Located<std::string>> ReadEnv(const Field& field, Problems& problems) {
   std::map<std::string, Located<std::string>> env;
-  const TomlNode::Table* table = ReadTable(field, problems);
+  const TomlNode::Table* table =
+      ReadTable(field, problems, "variables of tasks: env = { LR = \"0.1\" }");
   if (table == nullptr) return env;
   for (const auto& [name, entry] : Entries(*table, field.where)) {
     const auto value = ReadText(entry, problems);

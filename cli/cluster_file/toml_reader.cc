@@ -1,6 +1,7 @@
 #include "cli/cluster_file/toml_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -80,9 +81,9 @@ std::optional<int64_t> ReadNumber(const Field& field, int64_t least, int64_t mos
   return *number;
 }
 
-const TomlNode::Table* ReadTable(const Field& field, Problems& problems) {
+const TomlNode::Table* ReadTable(const Field& field, Problems& problems, std::string hint) {
   const auto* table = std::get_if<TomlNode::Table>(&field.node->value);
-  if (table == nullptr) ReportForm(field, "a table", problems);
+  if (table == nullptr) ReportForm(field, "a table", problems, std::move(hint));
   return table;
 }
 
@@ -187,6 +188,11 @@ std::optional<Located<int>> TableReader::Number(std::string_view key, int least,
 
 std::optional<Located<std::string>> TableReader::Choice(
     std::string_view key, std::span<const std::string_view> choices) const {
+  const std::optional<Field> field = Find(key);
+  if (field && !std::holds_alternative<std::string>(field->node->value)) {
+    ReportForm(*field, OneOf(choices), *problems_);
+    return std::nullopt;
+  }
   std::optional<Located<std::string>> text = Text(key);
   if (!text || std::find(choices.begin(), choices.end(), text->value) != choices.end()) return text;
   problems_->Add(text->where,
@@ -229,14 +235,16 @@ std::optional<Located<int64_t>> TableReader::SizeBytes(std::string_view key) con
   return std::nullopt;
 }
 
-const TomlNode::Table* TableReader::FreeTable(std::string_view key) const {
+const TomlNode::Table* TableReader::FreeTable(std::string_view key, std::string hint) const {
   const std::optional<Field> field = Find(key);
-  return field ? ReadTable(*field, *problems_) : nullptr;
+  return field ? ReadTable(*field, *problems_, std::move(hint)) : nullptr;
 }
 
 std::optional<TableReader> TableReader::Table(std::string_view key,
                                               std::span<const std::string_view> known) const {
-  const TomlNode::Table* table = FreeTable(key);
+  const TomlNode::Table* table = FreeTable(
+      key,
+      fmt::format("the keys of [{}]: {}", At(key).key, fmt::to_string(fmt::join(known, ", "))));
   if (table == nullptr) return std::nullopt;
   return TableReader(*table, At(key), known, *problems_);
 }

@@ -35,7 +35,7 @@ std::optional<std::string> ReadLine(const Field& field, Problems& problems);
 // `others`: what else the key takes, for the message: "\"auto\", or ".
 std::optional<int64_t> ReadNumber(const Field& field, int64_t least, int64_t most,
                                   Problems& problems, std::string_view others = {});
-const TomlNode::Table* ReadTable(const Field& field, Problems& problems);
+const TomlNode::Table* ReadTable(const Field& field, Problems& problems, std::string hint = {});
 // The elements, each with the key "hosts[2]"; nullopt when it is no array.
 std::optional<std::vector<Field>> ReadArray(const Field& field, std::string_view expected,
                                             Problems& problems);
@@ -80,7 +80,8 @@ class TableReader {
   std::optional<Located<int64_t>> SizeBytes(std::string_view key) const;
   [[nodiscard]] std::optional<TableReader> Table(std::string_view key,
                                                  std::span<const std::string_view> known) const;
-  [[nodiscard]] const TomlNode::Table* FreeTable(std::string_view key) const;
+  // `hint`: where it is no table.
+  [[nodiscard]] const TomlNode::Table* FreeTable(std::string_view key, std::string hint = {}) const;
 
  private:
   void ReportUnknownKeys(std::span<const std::string_view> known);

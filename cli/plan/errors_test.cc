@@ -125,6 +125,34 @@ TEST_F(Mistakes, AKeyInTheWrongTableIsToldItsHome) {
       "'workdir' belongs in [task]");
 }
 
+TEST_F(Mistakes, ANumberInThePlaceOfATableOrAWordIsToldTheKeys) {
+  const auto first = [&](const std::string& text) {
+    return Problems("name = \"n\"\n" + text +
+                    "\n[cluster]\nhosts = [\"h1\"]\n[task]\ncommand = [\"a\"]\n")
+        .at(0);
+  };
+  const std::string example =
+      "[restart] has a rule for each task type: worker = { limit = 1 }; and on_host_lost, "
+      "host_lost, orphan_timeout, exclusive";
+  EXPECT_EQ(first("restart.max = 1").hint, example);
+  EXPECT_EQ(first("restart.limit = 1").hint, example);
+  EXPECT_EQ(first("restart = 1").hint, example);
+  EXPECT_EQ(first("control = 7000").hint, "the keys of [control]: port");
+  EXPECT_EQ(
+      first("ssh = 22").hint,
+      "the keys of [ssh]: user, port, identity_file, config, host_keys, transport, remote_dir");
+  EXPECT_EQ(first("roles = 2").hint, "a table for each task type: [roles.worker] with count = 2");
+  EXPECT_THAT(first("roles.worker = 2").hint,
+              HasSubstr("[roles.worker] with count = 2; its keys: hosts, count"));
+  EXPECT_EQ(first("data = 1").hint, "a name for each: [data] with train = \"./data\"");
+  EXPECT_THAT(first("on_deadline = 1").message, HasSubstr("expected \""));
+  // The example works.
+  EXPECT_THAT(
+      Messages("name = \"n\"\n[cluster]\nhosts = [\"h1\"]\nlayout = \"mirrored\"\n[task]\ncommand "
+               "= [\"a\"]\n[restart]\nworker = { limit = 1 }"),
+      IsEmpty());
+}
+
 TEST_F(Mistakes, AWordOfAnotherToolIsToldItsOwn) {
   const auto hint = [&](const std::string& roles) {
     return Problems(

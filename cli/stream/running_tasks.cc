@@ -38,11 +38,13 @@ std::string WhyTheJobGoesOn(const protocol::JobState& state, const std::string& 
     if (RoleOf(plan.task) != role) return true;
     return IsOfUsersRole(plan) && HasSucceeded(state.tasks.at(plan.task));
   });
-  if (!has_ended) return "";
+  // A task that is about to start again is not among them: another one's end may be the next.
+  const std::string running = NamesOfRunning(state);
+  if (!has_ended || running.empty()) return "";
   return fmt::format(
       "{} has ended with exit code 0, and the job goes on; still running: {}. Where the end of {} "
       "is the job's, write done = \"{}\"",
-      task, NamesOfRunning(state), role, role);
+      task, running, role, role);
 }
 
 std::string WhoMayWaitForAnEndedTask(const protocol::JobState& state) {
