@@ -97,12 +97,12 @@ class Threads {
     threads_.push_back(thread);
     return true;
   }
-  // pthread_create(3) gives EAGAIN for what lacks memory, too.
+  // pthread_create(3) gives EAGAIN for what lacks memory, too. RLIMIT_DATA counts only what may be written to: setrlimit(2).
   [[nodiscard]] bool HasRoomForStack() const {
     size_t bytes = 0;
     pthread_attr_getstacksize(&attributes_, &bytes);
-    void* const stack =
-        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    void* const stack = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     return stack != MAP_FAILED && munmap(stack, bytes) == 0;
   }
 

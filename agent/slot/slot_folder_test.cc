@@ -1,5 +1,6 @@
 #include "agent/slot/slot_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -108,6 +109,19 @@ TEST_F(LevelTest, WhatATaskWritesAboveItsWorkFolderIsFoundAndGoesWithItsSlotOnly
   EXPECT_EQ(ReadFileIfExists(job_ / "run/result", 100), "theirs");
   EXPECT_EQ(RemoveSlotFolder(first_), std::nullopt);
   EXPECT_FALSE(std::filesystem::exists(job_));
+}
+
+// cp -p, rsync -t, tar: the size is the same, and the time that of before.
+TEST_F(LevelTest, AFileThatATaskHasChangedIsFoundAlsoWhereItsTimeIsSetBack) {
+  MakeWorkFolder(first_, true);
+  const std::filesystem::path file = first_.work() / "model";
+  ReplaceFile(file, "ours", 0600);
+  RememberUnpacked(first_);
+  EXPECT_FALSE(HasTaskFile(first_));
+  const auto before = std::filesystem::last_write_time(file);
+  WriteAll(OpenFile(file, O_WRONLY).get(), "task", file.string());
+  std::filesystem::last_write_time(file, before);
+  EXPECT_TRUE(HasTaskFile(first_));
 }
 
 TEST_F(LevelTest, GoesBeforeItsSlotAndLeavesTheOther) {

@@ -38,15 +38,17 @@ bool IsNumber(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// One entry of the work folder as it is: another name, size or time of change, another mark. Of a
-// folder the time says nothing: it changes with what is made in it, which has a mark of its own.
+// One entry of the work folder as it is: another name, size or time of change, another mark. The time of its content can
+// be set back (touch -r), that of its inode cannot. Of a folder neither says anything: they change with what is made in
+// it, which has a mark of its own.
 std::string MarkOf(const fs::path& root, const fs::path& path, const struct stat& info) {
   std::string text = path.lexically_relative(root).string();
   if (S_ISDIR(info.st_mode)) {
     text += '/';
   } else {
-    text += fmt::format("{}{} {} {}.{:09}", '\0', info.st_mode & S_IFMT, info.st_size,
-                        info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+    text += fmt::format("{}{} {} {}.{:09} {}.{:09}", '\0', info.st_mode & S_IFMT, info.st_size,
+                        info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec,
+                        info.st_ctim.tv_nsec);
   }
   return Sha256Hex(text).substr(0, kMarkBytes);
 }

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/failures.h"
@@ -26,6 +29,8 @@ namespace tfdist::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::streamsize kComparedBytes = 1 << 20;
 
 void SetTimes(const LogsArguments& arguments, FollowOptions& options) {
   const int64_t now_ns = WallClockNanoseconds();
@@ -76,62 +81,125 @@ UniqueFd CreateFile(const fs::path& path) {
   throw Error(Phase::kFiles, WithErrno("cannot write " + path.string(), errno));
 }
 
-// Of a host that is off less may come than was saved before.
-bool IsLessThanBefore(const JobFollower& follower, const fs::path& aside, const fs::path& before) {
-  std::error_code none;
-  const auto size = fs::file_size(before, none);
-  return follower.incomplete() && fs::file_size(aside) <= (none ? 0 : size);
+// "worker-0.log", then "worker-0.2.log", ...
+std::string NameOfSave(const std::string& task, int number) {
+  std::string name = number == 1 ? task + ".log" : fmt::format("{}.{}.log", task, number);
+  std::ranges::replace(name, ':', '-');
+  return name;
 }
 
-// One task after the other; a file has its name once it is whole. Of a host that is off there is none.
-int SaveLogs(const JobRecord& record, FollowOptions options, const fs::path& folder,
-             Interrupts& interrupts) {
-  fs::create_directories(folder);
-  bool incomplete = false;
-  bool one_is_kept = false;
-  Brought brought(folder, record.id);
-  HostLinks hosts(record);
-  options.hosts = &hosts;
-  for (const std::string& task : std::vector<std::string>(options.tasks)) {
-    options.tasks = {task};
-    std::string name = task + ".log";
-    std::ranges::replace(name, ':', '-');
-    if (!brought.MayReplace(name)) {
-      PrintError(
-          Error(Phase::kFiles,
-                fmt::format("{} stays as it is: it is not as logs --save of this job has left it",
-                            (folder / name).string()),
-                "--save another folder, or move it away"));
-      one_is_kept = true;
-      continue;
+int LastSaveOf(const std::string& task, const fs::path& folder) {
+  int number = 1;
+  std::error_code none;
+  while (fs::exists(fs::symlink_status(folder / NameOfSave(task, number + 1), none))) ++number;
+  return number;
+}
+
+// False, too, where one of them cannot be read.
+bool BeginsWith(const fs::path& whole, const fs::path& part) {
+  std::ifstream all(whole, std::ios::binary);
+  std::ifstream some(part, std::ios::binary);
+  std::vector<char> left(kComparedBytes);
+  std::vector<char> right(kComparedBytes);
+  while (all && some) {
+    some.read(right.data(), kComparedBytes);
+    all.read(left.data(), some.gcount());
+    if (all.gcount() != some.gcount() ||
+        !std::equal(right.begin(), right.begin() + some.gcount(), left.begin())) {
+      return false;
     }
-    const fs::path aside = folder / ("." + name + ".part");
+    if (some.eof()) return true;
+  }
+  return false;
+}
+
+// Those of one job, one task after the other; a file has its name once it is whole. Of a host that is off there is none.
+class LogSaver {
+ public:
+  LogSaver(const JobRecord& record, FollowOptions options, const fs::path& folder,
+           Interrupts& interrupts)
+      : record_(record),
+        options_(std::move(options)),
+        folder_(folder),
+        interrupts_(interrupts),
+        brought_(folder, record.id),
+        hosts_(record) {
+    options_.hosts = &hosts_;
+  }
+
+  int Run() {
+    for (const std::string& task : std::vector<std::string>(options_.tasks)) {
+      const int last = LastSaveOf(task, folder_);
+      if (!MayReplace(NameOfSave(task, last))) continue;
+      const fs::path aside = folder_ / ("." + NameOfSave(task, 1) + ".part");
+      if (!Write(task, aside)) return kExitInterrupted;
+      Place(task, aside, last);
+    }
+    if (one_is_kept_) return kExitJobFailed;
+    return incomplete_ ? kExitHost : kExitSuccess;
+  }
+
+ private:
+  bool MayReplace(const std::string& name) {
+    if (brought_.MayReplace(name)) return true;
+    PrintError(
+        Error(Phase::kFiles,
+              fmt::format("{} stays as it is: it is not as logs --save of this job has left it",
+                          (folder_ / name).string()),
+              "--save another folder, or move it away"));
+    one_is_kept_ = true;
+    return false;
+  }
+
+  // False: interrupted.
+  bool Write(const std::string& task, const fs::path& aside) {
+    options_.tasks = {task};
     const UniqueFd file = CreateFile(aside);
-    LinePrinter printer(file.get(), {.raw = true, .leaves_room = true}, options.tasks);
-    JobFollower follower(record, {}, options, printer, interrupts);
+    LinePrinter printer(file.get(), {.raw = true, .leaves_room = true}, options_.tasks);
+    JobFollower follower(record_, {}, options_, printer, interrupts_);
     try {
-      NoteLastSeen(record, SeenIn(Follow(follower, record), true));
+      NoteLastSeen(record_, SeenIn(Follow(follower, record_), true));
     } catch (const OutputClosed& error) {
       fs::remove(aside);  // it would keep the disk full
       throw Error(Phase::kFiles,
-                  fmt::format("{}: {}; 64 MiB of its disk stay free", (folder / name).string(),
-                              error.cause()),
+                  fmt::format("{}: {}; 64 MiB of its disk stay free",
+                              (folder_ / NameOfSave(task, 1)).string(), error.cause()),
                   "--save FOLDER on another disk");
     }
-    if (follower.interrupted()) return kExitInterrupted;
-    incomplete = incomplete || follower.incomplete();
-    if (IsLessThanBefore(follower, aside, folder / name)) {
-      fs::remove(aside);
-      continue;
-    }
-    fs::rename(aside, folder / name);
-    brought.Note(name);
-    Say("tfdist: {}: {} in {}\n", task, Counted(fs::file_size(folder / name), "byte"),
-        (folder / name).string());
+    incomplete_ = incomplete_ || follower.incomplete();
+    return !follower.interrupted();
   }
-  if (one_is_kept) return kExitJobFailed;
-  return incomplete ? kExitHost : kExitSuccess;
-}
+
+  // What an earlier save has, and the new one lacks, may be nowhere else: lines are rotated away, a spare has the task, or
+  // other lines were asked for.
+  void Place(const std::string& task, const fs::path& aside, int last) {
+    std::string name = NameOfSave(task, last);
+    std::error_code none;
+    const bool is_first = !fs::exists(folder_ / name, none);
+    if (!is_first && !BeginsWith(aside, folder_ / name)) {
+      if (BeginsWith(folder_ / name, aside)) {
+        fs::remove(aside);
+        return;
+      }
+      Say("tfdist: {} stays: it has lines that are not in what {} shows now\n",
+          (folder_ / name).string(), task);
+      name = NameOfSave(task, last + 1);
+    }
+    fs::rename(aside, folder_ / name);
+    brought_.Note(name);
+    Say("tfdist: {}: {} in {}\n", task, Counted(fs::file_size(folder_ / name), "byte"),
+        (folder_ / name).string());
+  }
+
+  const JobRecord& record_;
+  FollowOptions options_;
+  const fs::path& folder_;
+  Interrupts& interrupts_;
+  Brought brought_;
+  HostLinks hosts_;
+  bool incomplete_ = false;
+  bool one_is_kept_ = false;
+};
 
 }  // namespace
 
@@ -144,7 +212,11 @@ int LogsCommand(const LogsArguments& arguments) {
   options.tasks = SelectTasks(record, words, arguments.hosts);
   CheckOffsets(arguments, options);
   Interrupts interrupts;
-  if (!arguments.save.empty()) return SaveLogs(record, options, arguments.save, interrupts);
+  if (!arguments.save.empty()) {
+    const fs::path folder = arguments.save;
+    fs::create_directories(folder);
+    return LogSaver(record, options, folder, interrupts).Run();
+  }
   PrinterOptions printing = TerminalOptions();
   printing.raw = arguments.raw;
   printing.timestamps = arguments.timestamps;

@@ -201,11 +201,9 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   options.narrate = true;  // what it says is a warning, which -q prints as well
   options.mark_runs = !quiet;
   options.interrupt_stops_job = started == Started::kHere;
-  if (!quiet) {
-    options.silent_after = std::chrono::milliseconds(record.silent_after_ms);
-    options.on_silence = [&record] { return LinesOfSilence(record); };
-    options.on_output = [&record] { return LinesOfAnotherCluster(record); };
-  }
+  options.silent_after = std::chrono::milliseconds(record.silent_after_ms);
+  options.on_silence = [&record] { return LinesOfSilence(record); };
+  options.on_output = [&record] { return LinesOfAnotherCluster(record); };
   PrinterOptions printing = TerminalOptions();
   if (isatty(STDOUT_FILENO) == 0 || isatty(STDERR_FILENO) == 0) printing.stderr_fd = STDERR_FILENO;
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
@@ -883,16 +881,36 @@ class Launch {
            known->last_seen.result == "stopped" && known->last_seen.why == kDown;
   }
 
+  void AskBeforeItEndsAnother(const JobRecord& running) {
+    const std::string what =
+        fmt::format("job {} runs, which was started from {}", running.id, running.origin.workdir);
+    bool confirmed = false;
+    if (HasTerminal()) {
+      Heeding([&] { confirmed = IsConfirmed(what + ": end it, and start this one?"); });
+    }
+    if (confirmed) return;
+    throw UsageError(
+        Phase::kUsage, fmt::format("nothing was started: {}, and runs on", what),
+        fmt::format("--name NAME gives this program's jobs a name of their own; tfdist down {} "
+                    "ends that one; --name {} --replace replaces it",
+                    running.id, running.name));
+  }
+
   // What would stop the new job is found before the one that runs is ended.
   int Replace(const std::vector<JobRecord>& all_running) {
     mark_.reset();
-    const JobsMeant meant{.named = true, .running = all_running.size(), .finished = 0};
-    if (ConsentFor(Deed::kReplace, meant) != Consent::kGiven) {
+    const JobRecord& running = all_running.front();
+    // Two projects have a train.py, and nobody has named either job.
+    const bool is_another_project = plan_.name_is_made && !OtherFolder(record_, running).empty();
+    const JobsMeant meant{
+        .named = !is_another_project, .running = all_running.size(), .finished = 0};
+    const Consent consent = ConsentFor(Deed::kReplace, meant);
+    if (consent == Consent::kRefused) {
       std::vector<const JobRecord*> ambiguous;
       for (const JobRecord& one : all_running) ambiguous.push_back(&one);
       FailAmbiguous(ambiguous);
     }
-    const JobRecord& running = all_running.front();
+    if (consent == Consent::kAsked) AskBeforeItEndsAnother(running);
     if (!missing_scripts_.empty()) {
       const WorkdirWarning& missing = missing_scripts_.front();
       throw UsageError(

@@ -91,6 +91,22 @@ void FailIfSilent(const JobsThere& there, const std::string& what) {
                     fmt::format("the same again once {} answers", hosts));
 }
 
+// What it would end or remove by that name may not be what is meant: another one may run on a host that did not answer.
+void FailIfAnotherMayBeMeant(const JobsThere& there, const JobsMeant& meant, Deed deed,
+                             const std::string& word) {
+  const bool purges = deed == Deed::kPurge || deed == Deed::kPurgeKept;
+  const bool only_looks = deed == Deed::kLook;
+  if (there.silent.empty() || IsJobId(word) || only_looks || (meant.running == 1 && !purges)) {
+    return;
+  }
+  std::string ids;
+  for (const auto& [id, job] : there.jobs) ids += " " + id;
+  throw Unreachable(Phase::kConnect,
+                    fmt::format("which job {} is meant is not known: {} did not answer", word,
+                                FoldHosts(there.silent)),
+                    fmt::format("name it by its id; on the hosts that answered:{}", ids));
+}
+
 struct Chosen {
   std::string id;
   JobThere there;
@@ -159,6 +175,7 @@ std::string KnowJobOnHosts(const JobPlace& place, const std::string& word, Deed 
   JobsThere all = LookOn(plan, word);
   AskWhichHaveEnded(plan, all);
   const Chosen chosen = Choose(all, place, word);
+  FailIfAnotherMayBeMeant(all, chosen.meant, deed, word);
   const Consent consent = ConsentFor(deed, chosen.meant);
   if (consent == Consent::kRefused) {
     throw AmbiguousJob(Phase::kUsage, fmt::format("several jobs run there:{}", RunningOf(all)),

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
+#include <variant>
 
 #include "cli/plan/local_path.h"
 #include "cli/plan/placeholders.h"
@@ -128,6 +130,29 @@ void SetContainers(const ClusterFile& file, const std::filesystem::path& folder,
       task.container = container;
       task.own_image = own;
     }
+  }
+}
+
+std::string FolderOfImage(const TaskOnHost& task) {
+  if (!task.container || task.cwd.parts.empty()) return "";
+  const auto* literal = std::get_if<std::string>(&task.cwd.parts[0]);
+  if (literal == nullptr || !literal->starts_with('/')) return "";
+  const auto below = [&](const protocol::Mount& mount) {
+    return (*literal + '/').starts_with(mount.target + '/');
+  };
+  return std::ranges::any_of(task.container->mounts, below) ? "" : *literal;
+}
+
+void WarnOfFoldersOfImages(Plan& plan) {
+  std::set<std::string> warned;
+  for (const TaskOnHost& task : plan.tasks) {
+    const std::string folder = FolderOfImage(task);
+    if (folder.empty() || !warned.insert(folder).second) continue;
+    plan.warnings.push_back(fmt::format(
+        "{} starts in {} of its image: what it writes there goes with its container. Without cwd "
+        "it starts in the work folder, which `tfdist pull` brings; mounts = [\"/FOLDER:{}\"] keeps "
+        "it on the host",
+        ToString(task.id), folder, folder));
   }
 }
 

@@ -14,6 +14,11 @@ namespace tfdist::cli {
 void SetContainers(const ClusterFile& file, const std::filesystem::path& folder,
                    const Placement& placement, Plan& plan, Problems& problems);
 
+// The folder of its image, of no host, in which a task starts: what it writes there goes with its container. Else empty.
+std::string FolderOfImage(const TaskOnHost& task);
+// Says of which tasks that is so. Once the commands are set.
+void WarnOfFoldersOfImages(Plan& plan);
+
 // "train:3 of train.tar", "train:3 of this machine's docker"
 std::string SourceText(const ImagePlan& image);
 // Of a task in a container: "registry/train:3 (docker)", "train:3 of train.tar (auto), sent from here as ...".

@@ -81,6 +81,16 @@ TEST_F(Containers, AnotherImageIsAnotherPlan) {
   EXPECT_NE(HashOf(PlanOf("image = \"a\"")), HashOf(PlanOf("image = \"b\"")));
 }
 
+TEST_F(Containers, WhatIsWrittenInTheImageItselfIsOfNoHost) {
+  const Plan inside = PlanOf("image = \"a\"\ncwd = \"/workspace/src\"");
+  EXPECT_THAT(inside.warnings,
+              ElementsAre(HasSubstr("ps:0 starts in /workspace/src of its image")));
+  EXPECT_EQ(FolderOfHost(inside, TaskOf(inside, "worker")), "");
+  const Plan mounted =
+      PlanOf("image = \"a\"\ncwd = \"/workspace/src\"\nmounts = [\"/data:/workspace\"]");
+  EXPECT_THAT(mounted.warnings, IsEmpty());
+}
+
 TEST_F(Containers, TheSharedFolderIsSeenInside) {
   const Plan plan = PlanOf("image = \"a\"\nshared = \"/srv/out\"");
   EXPECT_THAT(plan.tasks.front().container->mounts,

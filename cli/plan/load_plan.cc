@@ -294,6 +294,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   SetCommands(file, placement, plan, problems);
   SetHostEnv(file, placement, plan, problems);
   WarnOfContainerClients(plan);
+  WarnOfFoldersOfImages(plan);
   if (auto warning = WarningOfTfConfig(getenv("TF_CONFIG")); !warning.empty()) {
     plan.warnings.push_back(std::move(warning));
   }

@@ -196,7 +196,8 @@ std::string CommandText(const Plan& plan, const TaskOnHost& task) {
 }
 
 std::string FolderOfHost(const Plan& plan, const TaskOnHost& task) {
-  return IsOfHost(task.cwd) ? Filling(plan).Fill(task.cwd) : "";
+  const bool is_of_host = IsOfHost(task.cwd) && FolderOfImage(task).empty();
+  return is_of_host ? Filling(plan).Fill(task.cwd) : "";
 }
 
 std::string RenderEnv(const Plan& plan, std::string_view task) {

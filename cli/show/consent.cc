@@ -38,6 +38,7 @@ Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   if (deed == Deed::kForget || deed == Deed::kForgetLogs) return ConsentToForget(deed, jobs);
   if (jobs.running > 1) return Consent::kRefused;
   if (deed == Deed::kPurgeKept) return Consent::kAsked;
+  if (deed == Deed::kReplace && !jobs.named) return Consent::kAsked;
   if (deed != Deed::kPurge) return Consent::kGiven;
   return is_one && (jobs.named || jobs.running == 1) ? Consent::kGiven : Consent::kAsked;
 }

@@ -142,6 +142,23 @@ class Keep(unittest.TestCase):
         self.assertIn("tfdist: warning: {keep} of train has what job train-", up("second", "--name", "train").err)
         self.assertNotIn("has kept", up("second", "--name", "other").err)
 
+    def test_replace_ends_no_job_of_another_folder_that_nobody_has_named(self):
+        """Both have a train.py, by which tfdist names the job."""
+        def up(project, *words):
+            self.user.write(f"{project}/train.py", "import time\ntime.sleep(1000)\n")
+            return self.user.run("up", "-d", *words, "-H", "localhost", "--", "python3", "train.py", cwd=self.user.folder / project)
+
+        up("first").expect(0)
+        first = self.user.job_id()
+        refused = up("second", "--replace").expect(2)
+        self.assertIn(f"nothing was started: job {first} runs, which was started from {self.user.folder / 'first'}/, and runs on\n", refused.err)
+        self.assertIn(f"--name NAME gives this program's jobs a name of their own; tfdist down {first} ends that one; "
+                      "--name train --replace replaces it\n", refused.err)
+        self.assertEqual(self.user.status(first)["state"], "running")
+        up("first", "--replace").expect(0)
+        self.assertEqual(self.user.status(first)["state"], "stopped")
+        up("second", "--replace", "--name", "train").expect(0)
+
     def test_nobody_goes_on_from_a_strangers_checkpoint_unasked(self):
         """Another machine, or another home folder, logs in to the same account, and its job has the same name."""
         first, second = self.hosts[0], self.hosts[1]

@@ -186,6 +186,12 @@ class LowLimits(OverSsh):
                 self.assertIn(f"ulimit -v is {mebibytes << 10} KiB)\n  try: free memory there, or have the limit raised", up.err)
         self.assertEqual(self.up_with(resource.RLIMIT_AS, 512 << 20).code, 0)
 
+    def test_too_little_data_is_told_and_nothing_is_left(self):
+        """`ulimit -d` counts only memory that may be written to."""
+        up = self.up_with(resource.RLIMIT_DATA, 20 << 20)
+        self.assertEqual(up.code, 3, up)
+        self.assertIn("ulimit -d is 20480 KiB)\n  try: free memory there, or have the limit raised", up.err)
+
     def test_a_file_above_the_limit_of_its_size_is_said(self):
         hosts = self.start_hosts(1)
         file = self.write(hosts, ["true"], layout="mirrored", task_extra='workdir = "work"\n')

@@ -180,6 +180,32 @@ class Logs(unittest.TestCase):
         wrong = self.user.run("logs", "--save", "x", "-f", "job")
         self.assertEqual(wrong.code, 2, wrong)
 
+    def test_a_saved_log_keeps_what_is_rotated_away_since(self):
+        script = ("case $TFDIST_TASK in ps*) exec sleep 1000;; esac; seq 1 50000; until [ -e go ]; do sleep 0.05; done; "
+                  "seq 50001 600000; touch gone; exec sleep 1000")
+        self.user.run("up", "-d", self.user.write("cluster.toml", clusters.local(
+            "job", ["sh", "-c", script], slots=1, task_extra='log_limit = "1MiB"\n'))).expect(0)
+
+        def save():
+            return self.user.run("logs", "--save", "saved", "job", "master:0").expect(0)
+
+        wait_for(lambda: "50000" in self.user.run("logs", "-n", "1", "job", "master:0").out, "the first lines")
+        save()
+        first = self.user.folder / "saved/master-0.log"
+        lines = first.read_text()
+        self.assertEqual(lines, "".join(f"{i}\n" for i in range(1, 50001)))
+        save()  # what has nothing new
+        self.assertEqual(sorted(path.name for path in first.parent.iterdir()), ["master-0.log"])
+        [work] = self.user.folder.glob(".cache/tfdist/jobs/*/run/work")
+        (work / "go").touch()
+        wait_for((work / "gone").exists, "the last lines", 60)
+        wait_for(lambda: "600000" in self.user.run("logs", "-n", "1", "job", "master:0").out, "the last lines")
+        self.assertIn("saved/master-0.log stays: it has lines that are not in what master:0 shows now\n", save().err)
+        self.assertEqual(first.read_text(), lines)
+        self.assertTrue((first.parent / "master-0.2.log").read_text().endswith("\n600000\n"))
+        save()
+        self.assertEqual(sorted(path.name for path in first.parent.iterdir()), ["master-0.2.log", "master-0.log"])
+
     @unittest.skipUnless(os.geteuid() == 0, "mounts a disk")
     def test_saved_logs_leave_room_on_the_disk(self):
         script = "case $TFDIST_TASK in ps*) exec sleep 1000;; esac; head -c 40000000 /dev/zero | tr '\\0' x"

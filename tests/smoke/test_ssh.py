@@ -353,6 +353,22 @@ class HostsThatAreOff(OverSsh):
         self.assertIn(f"job {job}: stopped", laptop.run("status", job).expect(0).out)
         self.assertEqual(self.user.status()["state"], "stopped")
 
+    def test_a_name_is_no_word_for_a_job_where_a_host_does_not_answer(self):
+        hosts = self.start_hosts(2)
+        where = ("-F", str(hosts.ssh_config), "-H", "h1,h2")
+        up = self.user.run("up", "-F", str(hosts.ssh_config), "-H", "h1", "--no-workdir", "--name", "job", "--", *shell("echo result >file"))
+        job = JOB_ID.search(up.expect(0).err).group(0)
+        hosts[1].refuse_key()
+        laptop = Tfdist("laptop")
+        self.addCleanup(laptop.close)
+        for words in (("down", "--purge"), ("down", "--purge", "--yes"), ("down",)):
+            refused = laptop.run(*words, *where, "job").expect(3).err
+            self.assertIn("which job job is meant is not known: h2 did not answer\n"
+                          f"  try: name it by its id; on the hosts that answered: {job}\n", refused)
+        self.assertTrue((hosts[0].home / ".cache/tfdist/jobs" / job / "run/work/file").exists())
+        laptop.run("down", "--purge", *where, job).expect(0)
+        self.assertFalse((hosts[0].home / ".cache/tfdist/jobs" / job).exists())
+
     def test_of_several_jobs_on_hosts_the_running_one_is_meant(self):
         """As docs/consent.md has it for the jobs of this machine."""
         hosts = self.start_hosts(2)
