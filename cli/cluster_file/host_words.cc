@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "cli/cluster_file/host_range.h"
 #include "cli/cluster_file/problems.h"
@@ -108,6 +109,19 @@ std::vector<std::string> SplitHostList(std::string_view list) {
   return items;
 }
 
+std::variant<std::vector<std::string>, BadRange> ExpandHostList(std::string_view list) {
+  std::vector<std::string> names;
+  for (const std::string& item : SplitHostList(list)) {
+    auto expanded = ExpandRanges(item);
+    if (auto* bad = std::get_if<BadRange>(&expanded)) return std::move(*bad);
+    auto& more = std::get<std::vector<std::string>>(expanded);
+    if (names.size() + more.size() > kMostHosts)
+      return BadRange{fmt::format("more than {} hosts", kMostHosts)};
+    std::ranges::move(more, std::back_inserter(names));
+  }
+  return names;
+}
+
 std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber number) {
   HostWords words;
   std::string_view rest = text;
@@ -140,7 +154,7 @@ std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber 
 
 std::variant<std::vector<HostWords>, BadAddress> ParseHosts(std::string_view text,
                                                             HostNumber number) {
-  const auto expanded = ExpandRanges(text);
+  const auto expanded = ExpandHostList(text);
   if (const auto* bad = std::get_if<BadRange>(&expanded)) return BadAddress{bad->why, {}};
   std::vector<HostWords> hosts;
   for (const std::string& one : std::get<std::vector<std::string>>(expanded)) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/cluster_file/host_address.h"
+#include "cli/cluster_file/host_range.h"
 
 namespace tfdist::cli {
 
@@ -27,10 +28,13 @@ struct HostWords {
 // "gpu[1,3],gpu7": at the commas that stand in no bracket; blanks beside them are nothing.
 std::vector<std::string> SplitHostList(std::string_view list);
 
+// "gpu[1-2],gpu7": each name, as -H and a file have them.
+std::variant<std::vector<std::string>, BadRange> ExpandHostList(std::string_view list);
+
 // The parts of one host.
 std::variant<HostWords, BadAddress> SplitHost(std::string_view text, HostNumber number);
 
-// The hosts of a range in order, each split; their addresses are checked.
+// The hosts of a list of ranges in order, each split; their addresses are checked.
 std::variant<std::vector<HostWords>, BadAddress> ParseHosts(std::string_view text,
                                                             HostNumber number);
 

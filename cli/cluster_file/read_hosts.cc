@@ -33,7 +33,7 @@ std::optional<std::vector<HostWords>> ReadAddresses(std::string_view text, const
 
 std::optional<std::vector<HostWords>> ReadSshNames(const Located<std::string>& text,
                                                    size_t expected, Problems& problems) {
-  auto expanded = ExpandRanges(text.value);
+  auto expanded = ExpandHostList(text.value);
   if (const auto* bad = std::get_if<BadRange>(&expanded)) {
     problems.Add(text.where, bad->why);
     return std::nullopt;

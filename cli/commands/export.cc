@@ -43,9 +43,10 @@ int ExportCommand(const ExportArguments& arguments) {
     throw UsageError(Phase::kUsage, "a cluster file is needed; there is no cluster.toml here",
                      fmt::format("tfdist export FILE --to {}", arguments.engine));
   }
-  if (file == kStandardInput) {
+  if (IsReadOnce(file)) {
     throw UsageError(Phase::kUsage,
-                     "the standard input can be read once only, and export reads the file twice",
+                     fmt::format("{} can be read once only, and export reads the file twice",
+                                 file == kStandardInput ? "the standard input" : file),
                      "name a file");
   }
   PlanChanges changes{

@@ -777,7 +777,7 @@ class Launch {
     constexpr int kMostDraws = 5;
     const bool is_rolled_back = !in_doubt_ && left_.empty() && outcome.roll_back_errors.empty();
     PlanSource source = arguments_.source;
-    const bool may = plan_.draws_ports && is_rolled_back && source.file != kStandardInput &&
+    const bool may = plan_.draws_ports && is_rolled_back && !IsReadOnce(source.file) &&
                      ++source.port_draw < kMostDraws && !outcome.failures.empty();
     const bool is_port = std::ranges::all_of(outcome.failures, [](const auto& failure) {
       return failure.refusal == protocol::RefusalKind::kPortTaken;

@@ -24,8 +24,12 @@ bool IsBelow(std::string_view path, std::string_view folder) {
 
 [[noreturn]] void FailMissing(const std::string& input, const WorkdirListing& listing) {
   constexpr std::array<const char*, kLeftOutReasons> kReasons = {
-      "a line of .gitignore", "a line of .tfdistignore", "its name: version control",
-      "its name: results of tfdist pull", "[data], which sends it by itself"};
+      "a line of .gitignore",
+      "a line of .tfdistignore",
+      "its name: version control",
+      "its name: results of tfdist pull",
+      "[data], which sends it by itself",
+      "its use: tfdist writes its output there"};
   for (const LeftOut& one : listing.left_out) {
     if (one.path != input && !IsBelow(input, one.path)) continue;
     FailForInput(input, fmt::format("stays here by {}", kReasons.at(static_cast<size_t>(one.by))),

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -32,6 +34,8 @@ constexpr const char* kTooLargeRemedy =
     "keep data outside of it, or name it in a file .tfdistignore there; --workdir FOLDER, or "
     "workdir in [task], sends another folder, --no-workdir none";
 
+using FileId = std::pair<dev_t, ino_t>;
+
 // What is walked through, and what of it is left out.
 struct WalkWish {
   std::string name;  // "workdir /home/me/work", for messages
@@ -40,11 +44,31 @@ struct WalkWish {
   const char* remedy = kTooLargeRemedy;
   bool all = false;               // no ignore file counts
   std::vector<std::string> data;  // below the folder
+  std::set<FileId> outputs;
 };
 
 // As tar(1) --exclude-vcs has them.
 constexpr std::array<std::string_view, 6> kVersionControl = {".git", ".svn",   ".hg",
                                                              ".bzr", "_darcs", "CVS"};
+
+// Files that are stdout or stderr of this program, by whichever process of the user that can be looked at.
+std::set<FileId> OwnOutputs() {
+  std::set<FileId> outputs;
+  std::error_code none;
+  const fs::path program = fs::read_symlink("/proc/self/exe", none);
+  // Not a range's for: its ++ throws.
+  for (fs::directory_iterator at("/proc", none), end; !none && at != end; at.increment(none)) {
+    std::error_code gone;
+    const bool is_process = isdigit(static_cast<unsigned char>(at->path().filename().string()[0]));
+    if (!is_process || fs::read_symlink(at->path() / "exe", gone) != program) continue;
+    for (const char* name : {"fd/1", "fd/2"}) {
+      struct stat info {};
+      const bool is_file = stat((at->path() / name).c_str(), &info) == 0 && S_ISREG(info.st_mode);
+      if (is_file) outputs.emplace(info.st_dev, info.st_ino);
+    }
+  }
+  return outputs;
+}
 
 class Walk {
  public:
@@ -123,6 +147,8 @@ class Walk {
     }
     if (above) return above;
     if (entry.is_folder() && IsJobId(name)) return LeftOutBy::kResults;
+    const bool is_output = wish_.outputs.contains({entry.info.st_dev, entry.info.st_ino});
+    if (is_output || name == "nohup.out") return LeftOutBy::kOwnOutput;
     const bool ignored = rules_.ByGitIgnore(entry.path, entry.is_folder()).value_or(false);
     return ignored ? std::optional(LeftOutBy::kGitIgnore) : std::nullopt;
   }
@@ -187,6 +213,7 @@ WalkWish WishOf(const fs::path& workdir, const WorkdirLimits& limits) {
 WorkdirListing ListWorkdir(const Plan& plan, const WorkdirLimits& limits) {
   if (!plan.workdir) return {};
   WalkWish wish = WishOf(*plan.workdir, limits);
+  wish.outputs = OwnOutputs();
   for (const DataPlan& data : plan.data) {
     if (!data.source.empty()) {
       wish.data.push_back(data.source.lexically_relative(*plan.workdir).string());

@@ -26,9 +26,17 @@ struct WorkdirEntry {
   }
 };
 
-// kResults: a folder with a job's id for its name, as `pull` makes it. kData: what [data] sends by itself.
-enum class LeftOutBy : uint8_t { kGitIgnore, kTfdistIgnore, kVersionControl, kResults, kData };
-inline constexpr size_t kLeftOutReasons = 5;
+// kResults: a folder with a job's id for its name, as `pull` makes it. kData: what [data] sends by itself. kOwnOutput: a file
+// to which a tfdist command of this user writes (`up > up.log &`), or nohup.out; it would make each `up` another plan.
+enum class LeftOutBy : uint8_t {
+  kGitIgnore,
+  kTfdistIgnore,
+  kVersionControl,
+  kResults,
+  kData,
+  kOwnOutput
+};
+inline constexpr size_t kLeftOutReasons = 6;
 
 // A file, or a folder with all that is in it.
 struct LeftOut {

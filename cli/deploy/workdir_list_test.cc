@@ -1,7 +1,9 @@
 #include "cli/deploy/workdir_list.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include "base/subprocess.h"
 #include "base/testing/temporary_folder.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "cli/deploy/workdir_report.h"
 
 namespace tfdist::cli {
@@ -45,6 +48,14 @@ class WorkdirListTest : public testing::Test {
     std::vector<std::string> paths;
     for (const WorkdirEntry& entry : ListWorkdir(PlanWith(workdir)).entries)
       paths.push_back(entry.path);
+    return paths;
+  }
+  // What stays here by `reason`.
+  [[nodiscard]] std::vector<std::string> LeftOutFor(LeftOutBy reason) const {
+    std::vector<std::string> paths;
+    for (const LeftOut& one : ListWorkdir(PlanWith(folder())).left_out) {
+      if (one.by == reason) paths.push_back(one.path);
+    }
     return paths;
   }
   // Of a folder that is too large.
@@ -278,6 +289,22 @@ TEST(IgnoreRules, AgreeWithGitOnRandomFolders) {
   EXPECT_EQ(sent, SentByGit(temporary.path(), paths)) << patterns;
   EXPECT_GT(sent.size(), kFolders);
   EXPECT_GT(paths.size() - sent.size(), kFolders);  // both sides have something to differ in
+}
+
+TEST_F(WorkdirListTest, LeavesOutTheOutputOfThisVeryProgram) {
+  Write("train.py");
+  Write("nohup.out");
+  Write("sub/up.log");
+  fflush(stderr);
+  const UniqueFd stderr_before(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  const UniqueFd log(open((folder() / "sub/up.log").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  ASSERT_EQ(dup2(log.get(), STDERR_FILENO), STDERR_FILENO);
+  const auto sent = Sent(folder());
+  const auto left_out = LeftOutFor(LeftOutBy::kOwnOutput);
+  ASSERT_EQ(dup2(stderr_before.get(), STDERR_FILENO), STDERR_FILENO);
+  EXPECT_THAT(sent, ElementsAre("sub", "train.py"));
+  EXPECT_THAT(left_out, ElementsAre("nohup.out", "sub/up.log"));
+  EXPECT_THAT(Sent(folder()), ElementsAre("sub", "sub/up.log", "train.py"));
 }
 
 }  // namespace

@@ -15,9 +15,12 @@ namespace tfdist::cli {
 namespace {
 
 constexpr size_t kShownLeftOut = 3;
-constexpr std::array<const char*, kLeftOutReasons> kReasons = {
-    "by .gitignore", "by .tfdistignore", "as version control", "as results of tfdist pull",
-    "as data, which is sent by itself"};
+constexpr std::array<const char*, kLeftOutReasons> kReasons = {"by .gitignore",
+                                                               "by .tfdistignore",
+                                                               "as version control",
+                                                               "as results of tfdist pull",
+                                                               "as data, which is sent by itself",
+                                                               "as output of tfdist"};
 
 // The largest first.
 std::vector<LeftOut> LeftOutFor(LeftOutBy reason, const WorkdirListing& listing) {

@@ -73,7 +73,7 @@ TEST_F(Layout, UaiOnOneHostHasNoWorkerKeyAtAll) {
 
 TEST_F(Layout, UserAndPortOfAHostAreForSshAlone) {
   const Plan plan = LoadCluster(
-      "hosts = [\"me@gpu[1-2]:2200\", \"[fd00::3]:22\", \"you@corp.example@fd00::4\", \"gpu5\",\n"
+      "hosts = [\"me@gpu[1-2]:2200, [fd00::3]:22\", \"you@corp.example@fd00::4,gpu5\",\n"
       "  { address = \"gpu6\", ssh = \"them@gate:2201\" }]");
   EXPECT_EQ(plan.cluster.tasks.at("ps"), (Addresses{"gpu1:2223", "gpu2:2223", "[fd00::3]:2223",
                                                     "[fd00::4]:2223", "gpu5:2223", "gpu6:2223"}));

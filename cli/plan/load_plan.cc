@@ -353,19 +353,22 @@ void AssertWhole(const Plan& plan) {
 Plan LoadPlan(const fs::path& file, const PlanChanges& changes) {
   Problems problems;
   std::optional<Plan> plan;
-  const bool is_file = file != kStandardInput;
+  const bool is_file = !IsReadOnce(file);
   const fs::path absolute = fs::absolute(file).lexically_normal();
+  const fs::path folder = is_file ? absolute.parent_path() : fs::current_path();
   if (const auto content = ReadWhole(file, problems)) {
     if (auto read = ReadClusterFile(*content, changes.settings, problems)) {
       Change(changes, *read, problems);
-      ReadHostFiles(*read, is_file ? absolute.parent_path() : fs::current_path(), problems);
-      plan = MakePlan(*read, absolute.parent_path(), problems);
+      ReadHostFiles(*read, folder, problems);
+      plan = MakePlan(*read, folder, problems);
       if (!changes.arguments.empty()) WarnOfOwnCommands(*read, *plan);
       if (problems.empty()) WarnOfServersNobodyNamed(*read, *plan);
       if (is_file) plan->file = absolute;
     }
   }
-  if (!problems.empty()) throw PlanErrors(is_file ? file : fs::path("<stdin>"), problems.Sorted());
+  if (!problems.empty()) {
+    throw PlanErrors(file == kStandardInput ? fs::path("<stdin>") : file, problems.Sorted());
+  }
   AssertWhole(*plan);
   return *std::move(plan);
 }

@@ -187,6 +187,13 @@ TEST(Table, FitsItsTerminalByTheColumnsThatCharactersTake) {
             "digits-20261125T090159Z-06e68b  running  \u8a13\u7df4 \u2026r 0.1\n");
 }
 
+TEST(Table, InAPipeOneLongCellMakesNoOtherRowLong) {
+  const std::string label(300, 'x');
+  EXPECT_EQ(AlignColumns({{"JOB", "LABELS", "FILE"}, {"a", label, "f"}, {"b", "-", "f"}}),
+            "JOB  LABELS                            FILE\na    " + label +
+                "  f\nb    -                                 f\n");
+}
+
 TEST(Table, TheFirstColumnIsWhole) {
   const std::string id = "digits-20261125T090159Z-06e68b";
   const std::string table = AlignColumns({{"JOB", "STATE"}, {id, "running"}}, 20);

@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kGap = 2;            // between columns
 constexpr size_t kNarrowestCell = 3;  // of a column that is cut
 constexpr size_t kWholeCell = 10;  // a column that is no wider is never cut: states, times, numbers
+constexpr size_t kMostPadding = 32;  // where nothing is cut: a longer cell stands out of its column
 constexpr std::string_view kCut = "\u2026";
 
 std::string Shortened(const std::string& cell, size_t columns) {
@@ -65,13 +66,20 @@ std::vector<std::string> Wrapped(std::string_view text, size_t columns) {
 std::string AlignColumns(const std::vector<std::vector<std::string>>& rows, size_t columns) {
   if (rows.empty()) return {};
   std::vector<size_t> widths = Widths(rows);
-  if (columns != 0) Fit(widths, columns);
+  std::vector<size_t> padded = widths;
+  if (columns != 0) {
+    Fit(widths, columns);
+    padded = widths;
+  } else {
+    for (size_t& width : std::span(padded).subspan(1)) width = std::min(width, kMostPadding);
+  }
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
       const std::string cell = Shortened(row[i], widths[i]);
-      line += cell + std::string(widths[i] - DisplayWidth(cell) + kGap, ' ');
+      const size_t width = DisplayWidth(cell);
+      line += cell + std::string(std::max(padded[i], width) - width + kGap, ' ');
     }
     // So narrow a terminal does not even hold the narrowest columns.
     if (columns != 0) line = FirstColumns(line, std::max(columns, widths[0]));

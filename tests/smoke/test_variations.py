@@ -197,6 +197,34 @@ gpus = 0
         self.assertIn("grace 10s, ", self.user.run("describe", "mine").expect(0).out)
         self.user.run("down", "mine").expect(0)
 
+    def test_paths_of_a_file_that_the_shell_opens_count_from_the_current_folder(self):
+        file = self.user.write("files/cluster.toml", clusters.local("piped", ["true"], slots=1, task_extra='workdir = "only-here"'))
+        self.user.write("current/only-here/train.py", "")
+        folder = self.user.folder / "current"
+        for way in ("render <(cat FILE)", "render /dev/stdin <FILE", "render - <FILE"):
+            shown = subprocess.run(["bash", "-c", f"{BIN}/tfdist " + way.replace("FILE", file)], cwd=folder, env=self.user.env,
+                                   capture_output=True, text=True, timeout=60)
+            self.assertEqual(shown.returncode, 0, shown)
+        (folder / "link.toml").symlink_to(file)
+        self.user.run("render", "current/link.toml").expect(0)
+        self.user.run("render", file).expect(2)
+
+    def test_output_of_up_in_the_work_folder_makes_no_other_plan(self):
+        file = self.user.write("work/cluster.toml", clusters.local(
+            "mine", shell("while :; do echo line; sleep 0.1; done"), slots=1, task_extra='workdir = "."'))
+        folder = self.user.folder / "work"
+        (folder / "nohup.out").write_text("of another command")
+        with (folder / "up.log").open("wb") as log:
+            first = subprocess.Popen([BIN / "tfdist", "up", file], env=self.user.env, stdout=log, stderr=subprocess.DEVNULL)
+        self.addCleanup(first.wait)
+        self.addCleanup(first.kill)
+        wait_for(lambda: "line\n" in (folder / "up.log").read_text(), "output in the file")
+        (folder / "nohup.out").write_text("and more")
+        again = self.user.run("up", "-d", file).expect(0)
+        self.assertIn("runs already, from this plan", again.err)
+        self.assertIn("left out as output of tfdist: ", again.err)
+        self.user.run("down", "mine").expect(0)
+
     def test_check_names_the_job_that_has_the_name(self):
         words = ("-H", "localhost:2", "--name", "mine", "--set", "cluster.ports=auto")
         script = self.user.write("code/serve.py", "import socket, sys, time\nserver = socket.create_server(('', int(sys.argv[1])))\n"
