@@ -410,6 +410,17 @@ TEST_P(FullDiskAtARestart, IsToldAndNobodyWaits) {
 
 INSTANTIATE_TEST_SUITE_P(Pages, FullDiskAtARestart, testing::Range(-1, 4));
 
+// `rm -rf ~/.cache` there, say.
+TEST_F(FaultsTest, AJobWhoseFolderIsRemovedOnAFurtherHostEndsAndNobodyWaits) {
+  Job job = Deploy(2, {{"ps:0", 0, kForever, false},
+                       {"worker:0", 1, "touch on; while [ -e on ]; do sleep 0.02; done"}});
+  WaitForStart(job, "worker:0");
+  std::filesystem::remove_all(SlotFolder(1));
+  const auto seen = job.clients[0].WaitForEvent(job.events, event::kEnded);
+  EXPECT_EQ(ResultOf(seen), "failed");
+  EXPECT_THAT(Json(seen).dump(), HasSubstr("was removed while it ran"));
+}
+
 TEST_F(FaultsTest, AJobWithDamagedSlotFilesGoesOnAndIsEnded) {
   Job job = Deploy(2, {{"ps:0", 0, kForever, false}, {"worker:0", 1, kForever}});
   const std::vector<int> pids = {WaitForStart(job, "ps:0"), WaitForStart(job, "worker:0")};

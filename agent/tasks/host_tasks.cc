@@ -57,7 +57,8 @@ bool IsLost(TaskRun& task, const RunState& state, bool keeper_lost) {
   }
   const TimePoint now = SystemClock().Now();
   task.lost_since = task.lost_since.value_or(now);
-  return now - *task.lost_since > (keeper_lost ? kLostKeeperLimit : kLateKeeperLimit);
+  const bool nobody_writes = keeper_lost || task.holder_ended;
+  return now - *task.lost_since > (nobody_writes ? kLostKeeperLimit : kLateKeeperLimit);
 }
 
 }  // namespace
@@ -296,7 +297,12 @@ void HostTasks::Update(TaskRun& task, const RunView& view) {
     task.keeper_knows = true;
   }
   if (IsLost(task, state, keeper_.handover().keeper_lost)) {
-    return GiveUp(task, std::string("its exit status was lost with its holder; ") + kOutputLost);
+    std::error_code error;
+    const bool is_gone = !std::filesystem::exists(folder_.path(), error) && !error;
+    return GiveUp(
+        task, is_gone ? fmt::format("the job's folder {} was removed while it ran",
+                                    folder_.path().string())
+                      : std::string("its exit status was lost with its holder; ") + kOutputLost);
   }
   const bool ended = state.exit && !state.holder_running;
   if (state.exit && !task.exit_seen) task.exit_seen = SystemClock().Now();

@@ -284,6 +284,7 @@ void PrintUpAsJson(const Plan& plan, const std::string& job, bool ran_already) {
 int JoinIt(const Plan& plan, const JobRecord& record, Interrupts& interrupts,
            const UpArguments& arguments) {
   const std::string& job = record.id;
+  if (!Known(job)) SaveRecord(record);  // for `wait`, `logs`, `pull` after it
   if (arguments.json) {
     PrintUpAsJson(plan, job, true);
     return kExitSuccess;
@@ -883,7 +884,8 @@ class Launch {
 
   void AskBeforeItEndsAnother(const JobRecord& running) {
     const std::string what =
-        fmt::format("job {} runs, which was started from {}", running.id, running.origin.workdir);
+        fmt::format("job {} runs, which was started {}", running.id,
+                    running.elsewhere ? "on another machine" : "from " + running.origin.workdir);
     bool confirmed = false;
     if (HasTerminal()) {
       Heeding([&] { confirmed = IsConfirmed(what + ": end it, and start this one?"); });
@@ -900,10 +902,11 @@ class Launch {
   int Replace(const std::vector<JobRecord>& all_running) {
     mark_.reset();
     const JobRecord& running = all_running.front();
-    // Two projects have a train.py, and nobody has named either job.
-    const bool is_another_project = plan_.name_is_made && !OtherFolder(record_, running).empty();
-    const JobsMeant meant{
-        .named = !is_another_project, .running = all_running.size(), .finished = 0};
+    // Two projects have a train.py, or two people the file of one project, and the command line does not name either job.
+    const bool is_anothers =
+        arguments_.source.job.name.empty() &&
+        (running.elsewhere || (plan_.name_is_made && !OtherFolder(record_, running).empty()));
+    const JobsMeant meant{.named = !is_anothers, .running = all_running.size(), .finished = 0};
     const Consent consent = ConsentFor(Deed::kReplace, meant);
     if (consent == Consent::kRefused) {
       std::vector<const JobRecord*> ambiguous;

@@ -99,6 +99,7 @@ void TakeWhatTheHostKnows(const protocol::JobPlan& job, const Plan& plan, JobRec
 
 JobRecord RecordFor(const Plan& plan, const std::string& id) {
   JobRecord record = MakeRecord(plan, id, HashOf(plan));
+  record.elsewhere = true;
   record.created = CreatedBy(id);
   return record;
 }

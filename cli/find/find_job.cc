@@ -191,12 +191,19 @@ NoSuchJob UnknownJob(const std::string& job, std::string_view nor) {
 
 MeantJob Find(const std::string& job, Deed deed) {
   if (LooksLikeAFile(job)) return FindByFile(job, deed);
+  const bool only_looks = deed == Deed::kLook;
   const auto meant = [&](const JobRecord& r) {
-    return job.empty() || r.name == job || r.id == job;
+    return job.empty() ? only_looks || !r.elsewhere : r.name == job || r.id == job;
   };
   auto candidates = RecordsWhere(meant);
   if (!candidates.empty()) return Choose(std::move(candidates), !job.empty(), deed);
   if (!job.empty()) throw UnknownJob(job, "");
+  if (!LoadRecords().empty()) {
+    throw NoSuchJob(
+        Phase::kUsage,
+        "no job is named, and those that this machine knows were started on another one",
+        "name the job: tfdist list shows them");
+  }
   throw NoSuchJob(Phase::kUsage, "no job is known on this machine", kHowToFindJobs);
 }
 

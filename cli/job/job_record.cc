@@ -188,6 +188,7 @@ json ToJson(const JobRecord& record) {
           {"logdir", record.logdir},
           {"silent_after_ms", record.silent_after_ms},
           {"keeps", record.keeps},
+          {"elsewhere", record.elsewhere},
           {"tasks", tasks},
           {"settings", record.settings},
           {"files", record.files},
@@ -219,6 +220,7 @@ JobRecord RecordFromJson(const json& value) {
   record.logdir = value.value("logdir", record.logdir);
   record.silent_after_ms = value.value("silent_after_ms", record.silent_after_ms);
   record.keeps = value.value("keeps", false);
+  record.elsewhere = value.value("elsewhere", false);
   record.labels = value.value("labels", record.labels);
   record.settings = value.value("settings", record.settings);
   for (const json& task : value.at("tasks")) {

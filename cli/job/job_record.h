@@ -69,6 +69,7 @@ struct JobRecord {
   std::string logdir;                // the same
   int64_t silent_after_ms = 60'000;  // the same
   bool keeps = false;                // a task has {keep}
+  bool elsewhere = false;            // started on another machine: nobody means it who names no job
   struct Task {
     std::string id;  // "worker:0"
     int slot = 0;

@@ -227,11 +227,11 @@ class Keep(unittest.TestCase):
 
         self.user.run("up", "-d", write(self.user, shell(script))).expect(0)
         wait_for(lambda: "ready" in self.user.run("logs", "job").out, "the task has kept something")
-        refused = laptop.run("up", "--replace", write(laptop, TRAIN)).expect(2)
+        refused = laptop.run("up", "--replace", "--name", "job", write(laptop, TRAIN)).expect(2)
         self.assertIn("`up --take-keep` goes on with these files\n", refused.err)
         self.assertRegex(refused.err, r"tfdist: nothing was started, and job job-\S+ runs on\n")
         self.assertEqual(self.user.status("job")["state"], "running")
-        self.assertIn("worker:0 | at 100\n", laptop.run("up", "--replace", "--take-keep", write(laptop, TRAIN)).expect(0).out)
+        self.assertIn("worker:0 | at 100\n", laptop.run("up", "--replace", "--name", "job", "--take-keep", write(laptop, TRAIN)).expect(0).out)
 
     def test_an_empty_folder_is_nobodys(self):
         laptop = Tfdist("laptop")

@@ -369,6 +369,29 @@ class HostsThatAreOff(OverSsh):
         laptop.run("down", "--purge", *where, job).expect(0)
         self.assertFalse((hosts[0].home / ".cache/tfdist/jobs" / job).exists())
 
+    def test_who_has_looked_at_anothers_job_does_not_change_it_unasked(self):
+        hosts = self.start_hosts(1)
+        file = self.write(hosts, shell("sleep infinity"), layout="mirrored")
+        self.user.run("up", "-d", file).expect(0)
+        job = self.user.job_id()
+        laptop = Tfdist("laptop")
+        self.addCleanup(laptop.close)
+        laptop.run("status", "-F", str(hosts.ssh_config), "-H", "h1", "job").expect(0)
+        for words in (("down",), ("down", "--purge", "--yes"), ("restart",), ("exec", "--", "true")):
+            self.assertIn("no job is named, and those that this machine knows were started on another one\n  try: name the job: tfdist list",
+                          laptop.run(*words).expect(4).err)
+        fresh = Tfdist("fresh")
+        self.addCleanup(fresh.close)
+        same = fresh.write("cluster.toml", pathlib.Path(file).read_text())
+        other = fresh.write("other.toml", pathlib.Path(file).read_text().replace("infinity", "1000"))
+        refused = fresh.run("up", "-d", "--replace", other).expect(2).err
+        self.assertIn(f"nothing was started: job {job} runs, which was started on another machine, and runs on\n", refused)
+        self.assertEqual(self.user.status()["state"], "running")
+        self.assertIn("runs already, from this plan", fresh.run("up", "-d", same).expect(0).err)
+        self.assertIn(f"job {job}: running", fresh.run("status").expect(0).out)  # it has joined that one
+        fresh.run("up", "-d", "--replace", "--name", "job", other).expect(0)
+        self.assertEqual(self.user.status(job)["state"], "stopped")
+
     def test_of_several_jobs_on_hosts_the_running_one_is_meant(self):
         """As docs/consent.md has it for the jobs of this machine."""
         hosts = self.start_hosts(2)
