@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,6 +45,7 @@ constexpr std::chrono::milliseconds kMarkPause{20};
 // any more. Far apart, as clocks of machines differ.
 constexpr std::chrono::seconds kFreshFor{30};
 constexpr std::chrono::minutes kDeadAfter{10};
+constexpr std::chrono::seconds kStaleAfter = 3 * kFreshFor;
 
 std::filesystem::path JobsFolder() { return StateFolder() / "jobs"; }
 
@@ -253,7 +255,7 @@ std::string UtcNow(const char* format) {
   return fmt::format(fmt::runtime(format), fmt::gmtime(now));
 }
 
-// Some file systems have none: without a lock on the mark, no job counts as left by its `up`.
+// Some file systems have none: the mark tells by its age, and by its process.
 bool HasNoLocks(int error) { return error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK; }
 
 // "MACHINE\nPID\n", as the `up` wrote it; what follows was added by those who want it to stop.
@@ -277,10 +279,21 @@ std::chrono::nanoseconds AgeOf(int mark) {
          std::chrono::nanoseconds(found.st_mtim.tv_nsec);
 }
 
+// Of this machine: whether the process that has made it is there.
+bool Runs(int mark) {
+  const std::string text = MarkText(mark);
+  const size_t line = text.find('\n');
+  const int pid = line == text.npos ? 0 : std::atoi(text.c_str() + line + 1);
+  return pid > 0 && (kill(pid, 0) == 0 || errno != ESRCH);
+}
+
 // Another machine's lock is not to be seen on each file system: its mark tells by its age.
 bool IsFree(int mark) {
   if (!HasMadeIt(mark)) return AgeOf(mark) > kDeadAfter;
-  return flock(mark, LOCK_SH | LOCK_NB) == 0;
+  if (flock(mark, LOCK_SH | LOCK_NB) == 0) return true;
+  if (!HasNoLocks(errno)) return false;
+  // Another container of this machine may have that process: a mark that is kept fresh is held.
+  return AgeOf(mark) > (Runs(mark) ? kDeadAfter : kStaleAfter);
 }
 
 // Leaves the mark as old as it is.

@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "base/testing/temporary_folder.h"
+#include "cli/job/state_folder.h"
 
 namespace tfdist::cli {
 namespace {
@@ -224,7 +225,28 @@ void RefuseLocks(uint32_t error) {
 
 using JobRecordDeathTest = JobRecordTest;
 
-TEST_F(JobRecordDeathTest, WhereThereAreNoLocksNoJobIsLeft) {
+// 0: not left while fresh, left soon after its process has gone, or much later where the process has another one's number.
+[[noreturn]] void LookAtKilledUp(const std::filesystem::path& mark, const JobRecord& record) {
+  RefuseLocks(ENOLCK);
+  { const BringUpMark up(record.id); }
+  const auto age = [&](std::chrono::seconds seconds, int pid) {
+    std::ofstream(mark) << ThisMachine() << "\n" << pid << "\n";
+    std::filesystem::last_write_time(mark, std::filesystem::file_time_type::clock::now() - seconds);
+    return IsLeftByItsUp(record);
+  };
+  constexpr int kNobody = 1 << 30;  // above any pid_max
+  const bool is_right = !age(0s, kNobody) && !age(60s, kNobody) && age(120s, kNobody) &&
+                        !age(120s, getpid()) && age(3600s, getpid());
+  _exit(is_right ? 0 : 1);
+}
+
+TEST_F(JobRecordDeathTest, WhereThereAreNoLocksAKilledUpIsLeftAfterAWhile) {
+  const JobRecord record = Sample("digits-20260803T120000Z-cccccc", "2026-08-03T12:00:00Z");
+  const std::filesystem::path mark = folder_ / "tfdist/jobs" / (record.id + ".up");
+  EXPECT_EXIT(LookAtKilledUp(mark, record), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(JobRecordDeathTest, WhereThereAreNoLocksNoJobIsLeftWhileItsUpRuns) {
   const JobRecord record = Sample("digits-20260803T120000Z-cccccc", "2026-08-03T12:00:00Z");
   for (const uint32_t error : {ENOSYS, EOPNOTSUPP, ENOLCK}) {
     EXPECT_EXIT(MarkWithoutLocks(error, record), testing::ExitedWithCode(0), "");

@@ -66,6 +66,21 @@ class HiddenProcesses(OverSsh):
             clean = self.user.run("clean", "--yes", "cluster.toml")  # the note of it stays for the next one
             self.assertIn("/proc hides it (hidepid=", clean.err + clean.out)
 
+    def test_who_looks_sees_the_tasks_and_claims_no_more(self):
+        """Its own tasks an account sees here, but for one that hides; `clean` removes nothing of a running job."""
+        self.start("exec sleep infinity")
+        self.assertEqual([(row["state"], bool(row["pid"])) for row in self.user.status()["tasks"]], [("running", True)])
+        for words in (["status"], ["why"], ["top", "-n", "1"]):
+            with self.subTest(words=words):
+                said = self.user.run(*words).expect(0)
+                self.assertIn("running", said.out)
+                self.assertNotRegex(said.out + said.err, "not known|has ended|lost")
+        cleaned = self.user.run("clean", "--yes", "cluster.toml").expect(0)
+        self.assertIn("nothing to remove", cleaned.out)
+        self.assertEqual(self.user.status()["state"], "running")
+        self.user.run("down").expect(0)
+        self.assert_no_task_left()
+
     def test_list_does_not_claim_what_it_cannot_see(self):
         ask = ("list", "-F", str(self.hosts.ssh_config), "-H", self.hosts[0].name)
         name = self.hosts[0].name
