@@ -1,6 +1,7 @@
 #include "cli/deploy/workdir_list.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -248,6 +249,10 @@ class RandomFolder {
   std::string patterns_;
 };
 
+constexpr const char* kAskGit =
+    "git init -q \"$1\" && exec git -C \"$1\" -c core.excludesFile=/dev/null check-ignore "
+    "--no-index -z --stdin <\"$2\"";
+
 // What git does not ignore of `paths`.
 std::vector<std::string> SentByGit(const fs::path& folder, const std::set<std::string>& paths) {
   const TemporaryFolder aside;
@@ -255,10 +260,7 @@ std::vector<std::string> SentByGit(const fs::path& folder, const std::set<std::s
   for (const std::string& path : paths) names << path << '\0';
   names.close();
   const ProgramResult git = RunProgram(
-      {.argv = {"sh", "-c",
-                "git init -q \"$1\" && exec git -C \"$1\" -c core.excludesFile=/dev/null "
-                "check-ignore --no-index -z --stdin <\"$2\"",
-                "sh", folder.string(), (aside.path() / "names").string()}},
+      {.argv = {"sh", "-c", kAskGit, "sh", folder.string(), (aside.path() / "names").string()}},
       SystemClock().Now() + std::chrono::seconds(60));
   EXPECT_TRUE(git.exit_code == 0 || git.exit_code == 1) << git.error_output;  // 1: nothing is
   std::set<std::string> sent = paths;
@@ -278,8 +280,8 @@ TEST(IgnoreRules, AgreeWithGitOnRandomFolders) {
     const std::string name = "seed" + std::to_string(seed);
     fs::create_directory(temporary.path() / name);
     const RandomFolder made(temporary.path() / name, seed);
-    for (const std::string& path : made.paths()) paths.insert(name + "/" + path);
-    patterns += name + ":\n" + made.patterns();
+    for (const std::string& path : made.paths()) paths.insert(fmt::format("{}/{}", name, path));
+    patterns += fmt::format("{}:\n{}", name, made.patterns());
   }
   std::vector<std::string> sent;
   for (const WorkdirEntry& entry : ListWorkdir(PlanWith(temporary.path())).entries) {

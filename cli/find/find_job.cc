@@ -159,6 +159,15 @@ std::optional<MeantJob> FindOnHosts(const Plan& plan, Deed deed) {
   return MeantJob{AdoptJob(plan, ids.front().first), meant};
 }
 
+// One of the name that another machine has started since those of this one are over.
+std::optional<JobRecord> RunningFromElsewhere(const Plan& plan) try {
+  const auto ids = IdsOn(plan);
+  if (ids.empty() || !ids.front().second || IsKnownHere(ids.front().first)) return std::nullopt;
+  return AdoptJob(plan, ids.front().first);
+} catch (const Error&) {
+  return std::nullopt;  // a host that is off hides none of the jobs that are known here
+}
+
 MeantJob FindByFile(const std::string& job, Deed deed) {
   const Plan plan = LoadPlan(job);
   auto candidates = RecordsWhere([&](const JobRecord& r) { return r.name == plan.name; });
@@ -168,6 +177,11 @@ MeantJob FindByFile(const std::string& job, Deed deed) {
   // To end or change one of other hosts, it must be this very file that started it: its hosts have changed since.
   if (!one_is_here && deed != Deed::kLook) {
     std::erase_if(candidates, [&](const JobRecord& r) { return r.file != plan.file; });
+  }
+  if (one_is_here && std::ranges::none_of(candidates, MayRun)) {
+    if (auto running = RunningFromElsewhere(plan)) {
+      candidates.insert(candidates.begin(), *std::move(running));
+    }
   }
   if (!candidates.empty()) return Choose(std::move(candidates), one_is_here, deed);
   if (auto found = FindOnHosts(plan, deed)) return *std::move(found);

@@ -391,6 +391,10 @@ class HostsThatAreOff(OverSsh):
         self.assertIn(f"job {job}: running", fresh.run("status").expect(0).out)  # it has joined that one
         fresh.run("up", "-d", "--replace", "--name", "job", other).expect(0)
         self.assertEqual(self.user.status(job)["state"], "stopped")
+        # A file means the job that runs there, although this machine knows an older one of it.
+        newer = fresh.job_id()
+        self.assertNotEqual(newer, job)
+        self.assertIn(f"job {newer}: running", self.user.run("status", file).expect(0).out)
 
     def test_of_several_jobs_on_hosts_the_running_one_is_meant(self):
         """As docs/consent.md has it for the jobs of this machine."""
