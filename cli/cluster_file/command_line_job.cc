@@ -27,6 +27,9 @@ constexpr const char* kWhereAPortStands =
     "in "
     "a cluster file: \"user@gpu1:2200\"";
 
+// "[fd00::7]:22": brackets are how ssh users write a port.
+constexpr int kPortOfSsh = 22;
+
 HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems) {
   HostList hosts{kHosts, {}, true, {}};
   size_t slots = 0;
@@ -48,6 +51,13 @@ HostList ReadHostLists(const std::vector<std::string>& lists, Problems& problems
         continue;
       }
       for (const HostWords& words : std::get<std::vector<HostWords>>(parsed)) {
+        const bool is_ipv6 = words.host.find(':') != std::string::npos;
+        if (is_ipv6 && words.slots == kPortOfSsh && !words.port) {
+          problems.Add(kHosts, fmt::format("{}: 22 slots, or SSH's port?", Quoted(item)),
+                       fmt::format("SSH's port: ssh://{0}; 22 slots: ssh://{0}:22", item));
+          hosts.complete = false;
+          break;
+        }
         hosts.hosts.push_back(EntryOf(words, kHosts));
         slots += static_cast<size_t>(hosts.hosts.back().slots);
       }

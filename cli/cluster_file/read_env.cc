@@ -8,7 +8,10 @@ std::string WhyNotEnv(std::string_view name) {
     return "the name of a variable can hold neither '=' nor NUL";
   }
   if (name == "TF_CONFIG") return "TF_CONFIG is worked out from this file";
-  if (name == "CUDA_VISIBLE_DEVICES") return "CUDA_VISIBLE_DEVICES is worked out from gpus";
+  if (name == "CUDA_VISIBLE_DEVICES") {
+    return "CUDA_VISIBLE_DEVICES is worked out from gpus: write gpus = [1] in [task], or --set "
+           "task.gpus=[1]";
+  }
   if (name.starts_with("TFDIST_")) return "TFDIST_* is what tfdist itself tells the task";
   return {};
 }

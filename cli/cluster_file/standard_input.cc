@@ -10,7 +10,7 @@
 namespace tfdist::cli {
 
 bool IsReadOnce(const std::filesystem::path& file) {
-  const std::string path = std::filesystem::absolute(file).lexically_normal().string();
+  const std::string path = file.lexically_normal().string();
   const bool is_of_a_process = path.starts_with("/proc/") && path.find("/fd/") != path.npos;
   return file == kStandardInput || path == "/dev/stdin" || path.starts_with("/dev/fd/") ||
          is_of_a_process;

@@ -159,10 +159,10 @@ int CleanCommand(const CleanArguments& arguments) {
   if (proposal.found.silent.empty()) return all_answered ? kExitSuccess : kExitHost;
   if (proposal.found.unanswered > 0) {
     PrintError(
-        Error(Phase::kDown,
-              fmt::format("{} did not answer: what lies there stays",
+        Error(Phase::kFiles,
+              fmt::format("{} could not be asked: what lies there stays",
                           CountedOf(proposal.found.unanswered, CountHosts(plan.hosts), "host")),
-              "the same again once they are back; or without them, if they never will be"));
+              "the same again once they can be reached; or without them, if they never will be"));
   }
   return kExitHost;
 }

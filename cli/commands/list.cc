@@ -65,6 +65,7 @@ json RowJson(const JobRecord& record) {
           {"host_count", CountHosts(record.hosts)},
           {"task_count", record.tasks.size()},
           {"file", record.file.string()},
+          {"command", record.tasks.empty() ? "" : record.tasks[0].command},
           {"labels", record.labels}};
 }
 

@@ -200,7 +200,8 @@ NoSuchJob UnknownJob(const std::string& job, std::string_view nor) {
   return {Phase::kUsage,
           fmt::format("no job {} is known on this machine{}{}{}", job, nor,
                       meant.empty() ? "" : "; ", meant),
-          kHowToFindJobs};
+          job == "-" ? "a job that `up -` has started goes by its name or id: tfdist list shows it"
+                     : kHowToFindJobs};
 }
 
 MeantJob Find(const std::string& job, Deed deed) {

@@ -1,13 +1,17 @@
 #include "cli/job/state_folder.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/failures.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "job/layout.h"
@@ -33,7 +37,12 @@ std::filesystem::path StateFolder() {
   }
   const char* home = std::getenv("HOME");
   if (home == nullptr || home[0] != '/') {
-    throw Error(Phase::kFiles, "HOME is not set", "set HOME, or XDG_STATE_HOME");
+    throw UsageError(Phase::kFiles, "HOME is not set", "set HOME, or XDG_STATE_HOME");
+  }
+  // Of an account that is to have none ("/nonexistent"): root could make it.
+  if (struct stat info{}; stat(home, &info) != 0 && errno == ENOENT) {
+    throw UsageError(Phase::kFiles, fmt::format("there is no folder {}, which HOME names", home),
+                     "set HOME, or XDG_STATE_HOME");
   }
   return std::filesystem::path(home) / ".local/state/tfdist";
 }

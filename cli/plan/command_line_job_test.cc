@@ -104,6 +104,13 @@ TEST(CommandLine, TakesAUriOfSsh) {
   EXPECT_THAT(ReportOf(Job("ssh://gpu1:22:0")), HasSubstr("'0' is not a number of slots"));
 }
 
+TEST(CommandLine, PortOfSshBehindBracketsIsAsked) {
+  const std::string said = ReportOf(Job("[fd00::7]:22"));
+  EXPECT_THAT(said, HasSubstr("'[fd00::7]:22': 22 slots, or SSH's port?"));
+  EXPECT_THAT(said, HasSubstr("SSH's port: ssh://[fd00::7]:22; 22 slots: ssh://[fd00::7]:22:22"));
+  EXPECT_NO_THROW((void)PlanCommandLine(Job("[fd00::7]:4")));
+}
+
 TEST(CommandLine, APortWhereSlotsStandIsWarnedOf) {
   EXPECT_THAT(PlanCommandLine(Job("gpu1:22")).warnings,
               Contains("gpu1:22 means 22 slots of gpu1, each with its tasks, and no port"));

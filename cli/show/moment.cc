@@ -45,10 +45,23 @@ std::optional<int64_t> ParseFraction(std::string_view text) {
   return ParseCount(digits);
 }
 
-// RFC 3339, in UTC.
+// "05:00": the last time that it was so.
+std::optional<int64_t> ParseTimeOfDay(const std::string& text, int64_t now_ns) {
+  std::tm parts{};
+  const char* rest = strptime(text.c_str(), "%H:%M", &parts);
+  if (rest != nullptr && *rest == ':') rest = strptime(rest, ":%S", &parts);
+  if (rest == nullptr || (*rest != '\0' && std::string_view(rest) != "Z")) return std::nullopt;
+  const int64_t of_day = ((parts.tm_hour * 60 + parts.tm_min) * 60 + parts.tm_sec) * kMomentSecond;
+  const int64_t today = now_ns - now_ns % kDay + of_day;
+  return today > now_ns ? today - kDay : today;
+}
+
+// RFC 3339, in UTC; a blank may stand for the T.
 std::optional<int64_t> ParseTime(const std::string& text) {
   std::tm parts{};
-  const char* rest = strptime(text.c_str(), "%Y-%m-%dT%H:%M", &parts);
+  const char* rest = strptime(text.c_str(), "%Y-%m-%d", &parts);
+  if (rest == nullptr || (*rest != 'T' && *rest != ' ')) return std::nullopt;
+  rest = strptime(rest + 1, "%H:%M", &parts);
   if (rest == nullptr) return std::nullopt;
   if (*rest == ':') rest = strptime(rest, ":%S", &parts);
   if (rest == nullptr) return std::nullopt;
@@ -64,9 +77,10 @@ std::optional<int64_t> ParseTime(const std::string& text) {
 int64_t ParseMoment(std::string_view option, const std::string& text, int64_t now_ns) {
   if (const auto age = ParseAge(text)) return now_ns - *age;
   if (const auto time = ParseTime(text)) return *time;
+  if (const auto time = ParseTimeOfDay(text, now_ns)) return *time;
   throw UsageError(Phase::kUsage,
-                   fmt::format("{}: expected an age like 10m (units: {}), or a time like "
-                               "2026-08-01T12:00:00Z, got {}",
+                   fmt::format("{}: expected an age like 10m (units: {}), or a time (UTC) like "
+                               "2026-08-01T12:00:00Z or 12:00, got {}",
                                option, DurationUnits(), text));
 }
 

@@ -248,6 +248,12 @@ def _up_words(file: Optional[Path], hosts: Sequence[str], command: Sequence[str]
               workdir: Union[Path, Literal[False], None], layout: Optional[str], replace: bool, take_keep: bool,
               ssh_config: Optional[Path], quiet: bool) -> list[str]:
     _refuse_texts(hosts=hosts, command=command, args=args, env=env)
+    if not isinstance(labels, Mapping):
+        raise TypeError(f"labels: expected a dict like {{'lr': '0.1'}}, got {labels!r}")
+    if isinstance(env, Mapping):
+        raise TypeError("env: expected a list of names of variables, got a dict of values: set={'task.env.NAME': value} sets one")
+    if name == "":
+        raise _usage("tfdist.up: name: expected a job's name, got ''")
     if bool(hosts) != bool(command) or (hosts and file is not None):
         raise _usage("tfdist.up: expected a cluster file, or hosts and a command")
     if any("=" in variable for variable in env):

@@ -524,6 +524,7 @@ class ListedJob(TypedDict):
     host_count: int
     task_count: int
     file: str  # the cluster file; empty: the job came from the command line
+    command: str  # of its first task, as a shell line; empty: not known
     labels: dict[str, str]  # of up --label: key to value
 
 

@@ -182,12 +182,15 @@ wrong = caught(tfdist.UsageError, tfdist.up, "bad.toml")
 assert "bad.toml:1:1: nmae: unknown key" in wrong.cause
 caught(tfdist.UsageError, tfdist.up, "bad.toml", hosts=["h"], command=["true"])
 caught(tfdist.UsageError, tfdist.up, "bad.toml", env=["A=b"])
-try:
-    tfdist.up(hosts=["localhost"], command="sleep 1")
-except TypeError as error:
-    assert "command: expected a list of words" in str(error)
-else:
-    raise AssertionError
+caught(tfdist.UsageError, tfdist.up, "bad.toml", name="")
+for said, options in (("command: expected a list of words", {"hosts": ["localhost"], "command": "sleep 1"}),
+                      ("labels: expected a dict", {"labels": ["lr"]}), ("set={'task.env.NAME': value}", {"env": {"LR": "1"}})):
+    try:
+        tfdist.up("bad.toml", **options)
+    except TypeError as error:
+        assert said in str(error), error
+    else:
+        raise AssertionError(options)
 os.environ["PATH"] = "/nowhere"
 assert "pip install" in caught(tfdist.ProgramNotFound, tfdist.jobs).remedy
 """)

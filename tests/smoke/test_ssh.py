@@ -469,7 +469,7 @@ class HostsThatAreOff(OverSsh):
         cleaned = self.user.run("clean", "--yes", "cluster.toml")
         self.assertEqual(cleaned.code, 3, cleaned)
         self.assertRegex(cleaned.err, f"(?s)^tfdist: {hosts[-1].address}: connect: .*"
-                         f"1 of {len(hosts)} hosts did not answer: what lies there stays\n  try: ")
+                         f"1 of {len(hosts)} hosts could not be asked: what lies there stays\n  try: ")
         return cleaned
 
     def test_prune_forgets_what_clean_has_removed(self):

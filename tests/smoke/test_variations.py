@@ -225,6 +225,17 @@ gpus = 0
         self.assertIn("left out as output of tfdist: ", again.err)
         self.user.run("down", "mine").expect(0)
 
+    def test_a_home_that_is_not_there_is_not_made(self):
+        home = self.user.folder / "nonexistent"
+        for value, said in ((str(home), f"there is no folder {home}, which HOME names\n"), (None, "HOME is not set\n")):
+            self.user.env.pop("HOME")
+            if value:
+                self.user.env["HOME"] = value
+            refused = self.user.run("up", "--no-workdir", "-H", "localhost", "--", "true").expect(2)
+            self.assertIn(said + "  try: set HOME, or XDG_STATE_HOME\n", refused.err)
+            self.assertFalse(home.exists())
+            self.user.env["HOME"] = str(self.user.folder)
+
     def test_check_names_the_job_that_has_the_name(self):
         words = ("-H", "localhost:2", "--name", "mine", "--set", "cluster.ports=auto")
         script = self.user.write("code/serve.py", "import socket, sys, time\nserver = socket.create_server(('', int(sys.argv[1])))\n"
