@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "agent/census/census.h"
@@ -30,6 +31,7 @@ using protocol::HostDescription;
 using protocol::TaskDescription;
 
 constexpr std::chrono::seconds kAnswerLimit{3};
+constexpr std::chrono::milliseconds kPause{50};
 
 fs::path NetworkOf(const std::string& process) {
   std::error_code error;
@@ -68,12 +70,20 @@ bool IsClaimed(const fs::path& slot, const TaskDescription& task) {
          FindNewestRun(SlotFolder(slot).TaskFolder(task.task));
 }
 
-// An agent may stay after its job's end, for a follower or for a host that is lost.
+// An agent may stay after its job's end, for a follower or for a host that is lost. One that is just leaving answers no
+// more.
 bool IsJobOver(const fs::path& slot) {
-  const auto answer = AskAgent(SlotFolder(slot), kContactRequest, protocol::Json::object(),
-                               SystemClock().Now() + kAnswerLimit);
-  return answer &&
-         protocol::Body<Contact>({.type = std::string(kContactRequest), .body = *answer}).over;
+  const TimePoint give_up = SystemClock().Now() + kAnswerLimit;
+  while (true) {
+    const auto answer =
+        AskAgent(SlotFolder(slot), kContactRequest, protocol::Json::object(), give_up);
+    if (answer) {
+      return protocol::Body<Contact>({.type = std::string(kContactRequest), .body = *answer}).over;
+    }
+    if (!FoldersOfSlotsThatRun().contains(slot)) return true;
+    if (SystemClock().Now() >= give_up) return false;
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 std::vector<TaskDescription> ClaimsOf(const fs::path& slot) {

@@ -133,7 +133,7 @@ class LogSaver {
       if (!MayReplace(NameOfSave(task, last))) continue;
       const fs::path aside = folder_ / ("." + NameOfSave(task, 1) + ".part");
       if (!Write(task, aside)) return kExitInterrupted;
-      Place(task, aside, last);
+      if (fs::exists(aside)) Place(task, aside, last);
     }
     if (one_is_kept_) return kExitJobFailed;
     return incomplete_ ? kExitHost : kExitSuccess;
@@ -167,6 +167,8 @@ class LogSaver {
                   "--save FOLDER on another disk");
     }
     incomplete_ = incomplete_ || follower.incomplete();
+    // Of a host that is off nothing comes.
+    if (follower.incomplete() && fs::file_size(aside) == 0) fs::remove(aside);
     return !follower.interrupted();
   }
 

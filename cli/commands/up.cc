@@ -816,11 +816,13 @@ class Launch {
     return StartAgain(plan, arguments_);
   }
 
-  // Where the new first host lets the job in, another one has to run a job of this machine's.
+  // Where the new first host lets the job in, another one has to run a job of this machine's, from another plan: the first host
+  // of this one would have said so itself, and has not answered perhaps.
   [[nodiscard]] bool IsTaken(const Deployment::Outcome& outcome) const {
     if (!outcome.name_taken || outcome.taken_slot == 0) return outcome.name_taken.has_value();
     const auto known = Known(outcome.name_taken->job());
-    return known && HasHost(*known, plan_.hosts.at(outcome.taken_slot), plan_.ssh);
+    return known && outcome.name_taken->plan_sha256() != record_.plan_sha256 &&
+           HasHost(*known, plan_.hosts.at(outcome.taken_slot), plan_.ssh);
   }
 
   // What else hosts lack is no matter for a job that runs from this plan, and --replace finds it once more.

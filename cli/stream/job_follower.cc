@@ -118,8 +118,9 @@ protocol::JobState JobFollower::Run() {
       ReadWithoutSlot0(error);
       return state_;
     } catch (const NothingThere& error) {
-      // `clean` may have been told of this host only.
-      if (GivesUp() || streams_.empty() || opened) throw;
+      // `clean` may have been told of this host only. Of one that has not begun nothing was there.
+      const bool has_begun = record_.last_seen.stage != LastSeen::Stage::kStarting;
+      if (GivesUp() || streams_.empty() || opened || !has_begun) throw;
       ReadWithoutSlot0(error);
       if (AllAreCleaned()) throw;
       return state_;
