@@ -38,13 +38,13 @@ std::string WhyTheJobGoesOn(const protocol::JobState& state, const std::string& 
     if (RoleOf(plan.task) != role) return true;
     return IsOfUsersRole(plan) && HasSucceeded(state.tasks.at(plan.task));
   });
-  // A task that is about to start again is not among them: another one's end may be the next.
+  if (!has_ended) return "";
   const std::string running = NamesOfRunning(state);
-  if (!has_ended || running.empty()) return "";
   return fmt::format(
-      "{} has ended with exit code 0, and the job goes on; still running: {}. Where the end of {} "
-      "is the job's, write done = \"{}\"",
-      task, running, role, role);
+      "{} has ended with exit code 0, and the job goes on; {}. Where the end of {} is the job's, "
+      "write done = \"{}\"",
+      task, running.empty() ? "its other tasks are just starting" : "still running: " + running,
+      role, role);
 }
 
 std::string WhoMayWaitForAnEndedTask(const protocol::JobState& state) {

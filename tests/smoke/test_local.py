@@ -91,7 +91,7 @@ count = 2
 """)
             up = user.start("up", path)
             # Which workers have begun by then is not known.
-            said = re.compile(rb"tfdist: client:0 has ended with exit code 0, and the job goes on; still running: .*\. "
+            said = re.compile(rb"tfdist: client:0 has ended with exit code 0, and the job goes on; (still running: .+|its other tasks are just starting)\. "
                               rb"Where the end of client is the job's, write done = \"client\"\n")
             wait_for(lambda: said.search(up.err.read_bytes()), lambda: f"the line; so far {up.err.read_text()}", 120)
             user.run("down").expect(0)
