@@ -362,15 +362,15 @@ TEST_F(SmallDiskTest, AJobThatEndsOnAFullDiskHasEndedForThoseWhoAskLater) {
   });
 }
 
-// A further host's disk has room for so many pages beside those that the next run's `spec` takes. The end of the
-// first run gives one back.
+// The disk of a further host is full but for the pages of the next run's `spec`, plus the parameter. The end of the first
+// run frees one page.
 class FullDiskAtARestart : public FaultsTest, public testing::WithParamInterface<int> {
  protected:
   void TearDown() override {
     for (const auto& path : mounted_) umount2(path.c_str(), MNT_DETACH);
     FaultsTest::TearDown();
   }
-  // Gives `folder` a disk of its own, with what is in it.
+  // Moves the files of `folder` to a small disk, and mounts that disk over it.
   void MoveToSmallDisk(const std::filesystem::path& folder) {
     const std::filesystem::path disk = base_ / "disk";
     std::filesystem::create_directory(disk);

@@ -40,9 +40,9 @@ struct StartedTask {
 // The oom_score_adj of a task whose holder has `own`: the kernel is to prefer it.
 int TaskOomScore(int own);
 
-// Forks; the child gets a session of its own and dies with this process (parent-death SIGKILL). It executes nothing
-// before ExecuteTask: until then its pid can be noted, so that a program that changes its account, and with it loses that
-// signal, is known. Only from a single-threaded process. Throws Error(kCommand) when there can be no child.
+// Forks. The child starts a session and dies with this process (parent-death SIGKILL). The child executes the command
+// after ExecuteTask. Before that the caller notes the child's pid: a program that changes its account loses the signal,
+// and only the note leads to it. Only from a single-threaded process. Throws Error(kCommand) when there can be no child.
 StartedTask ForkTask(const RunSpec& spec, const HostSettings& host, int stdout_fd, int stderr_fd);
 
 // The child executes the command without a shell, its stdout and stderr being the given descriptors.

@@ -39,8 +39,8 @@ bool IsNumber(std::string_view text) {
 }
 
 // One entry of the work folder as it is: another name, size or time of change, another mark. The time of its content can
-// be set back (touch -r), that of its inode cannot. Of a folder neither says anything: they change with what is made in
-// it, which has a mark of its own.
+// be set back (touch -r), that of its inode cannot. A folder's mark has no time: its times change with each entry that is
+// made in it, and each entry has its own mark.
 std::string MarkOf(const fs::path& root, const fs::path& path, const struct stat& info) {
   std::string text = path.lexically_relative(root).string();
   if (S_ISDIR(info.st_mode)) {

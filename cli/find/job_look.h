@@ -35,8 +35,8 @@ std::vector<protocol::HostLook> LookAtUsage(AgentLink& link, const protocol::Job
 // What keeps the job, each in a sentence, the most telling first. Of a deep look; never empty then.
 std::vector<std::string> Sentences(const JobLook& look, const protocol::JobState& state);
 
-// Where no task listens on a port of the plan, or is connected to another one, or computes: that they do not, and where they
-// listen; the program has a TF_CONFIG of its own, perhaps. Empty: nothing of that. Of a deep look.
+// Names the ports on which tasks listen, where no task uses a port of the plan, has a connection to another task, or
+// computes: the program may set its own TF_CONFIG. Else empty. Needs a deep look.
 std::string OfAnotherCluster(const JobLook& look, const protocol::JobState& state);
 
 // Whether the silence of a job is worth a word: a deep look found no task that computes, or a task that has ended with 0

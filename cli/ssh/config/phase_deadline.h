@@ -14,7 +14,7 @@ inline constexpr std::chrono::seconds kPatience{3};
 // For how long a host or an agent that waits for its user is waited for.
 inline constexpr std::chrono::seconds kUserLimit{120};
 
-// After so long a line names a host, and what it is waited for.
+// A step that takes longer is printed, with its host.
 inline constexpr std::chrono::seconds kStepPatience{5};
 inline constexpr std::string_view kWaitsForConnection = "waits for a TCP connection";
 inline constexpr std::string_view kWaitsForWay = "waits for a way to it (DNS, ProxyCommand)";
