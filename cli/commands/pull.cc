@@ -337,10 +337,9 @@ std::optional<Successor> SuccessorOf(const JobRecord& record, int slot) {
   const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   std::optional<Successor> next;
   for (const JobRecord& other : LoadRecords()) {  // newest first
-    if (other.name != record.name || other.id <= record.id) continue;
-    const bool is_here = HasHost(other, host, record.ssh);
-    const int64_t began_ns = CreatedNanoseconds(other);
-    if (is_here && began_ns > 0) next = {other.id, began_ns};
+    const int64_t created_ns = CreatedNanoseconds(other);
+    if (other.name != record.name || created_ns <= CreatedNanoseconds(record)) continue;
+    if (HasHost(other, host, record.ssh)) next = {other.id, created_ns};
   }
   const int64_t ended_ns = record.last_seen.ended_ns;
   if (!next && ended_ns > 0) next = {"", ended_ns + kClocksDifferNs};

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -250,9 +251,14 @@ void ExpectCoherent(const JobRecord& record) {
   }
 }
 
-std::string UtcNow(const char* format) {
-  const std::time_t now = WallClockNanoseconds() / 1'000'000'000;
-  return fmt::format(fmt::runtime(format), fmt::gmtime(now));
+struct Moment {
+  std::tm utc{};
+  int milliseconds = 0;
+};
+
+Moment Now() {
+  const int64_t now_ms = WallClockNanoseconds() / 1'000'000;
+  return {fmt::gmtime(std::time_t{now_ms / 1000}), static_cast<int>(now_ms % 1000)};
 }
 
 // Some file systems have none: the mark tells by its age, and by its process.
@@ -363,12 +369,18 @@ std::string StateWithWhy(const LastSeen& seen) {
 
 int64_t CreatedNanoseconds(const JobRecord& record) {
   std::tm time{};
-  if (strptime(record.created.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) return 0;
-  return static_cast<int64_t>(timegm(&time)) * 1'000'000'000;
+  const char* rest = strptime(record.created.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
+  if (rest == nullptr) return 0;
+  int milliseconds = 0;
+  if (*rest == '.')
+    std::from_chars(rest + 1, record.created.data() + record.created.size(), milliseconds);
+  return static_cast<int64_t>(timegm(&time)) * 1'000'000'000 + int64_t{milliseconds} * 1'000'000;
 }
 
 std::string NewJobId(std::string_view name) {
-  return fmt::format("{}-{}-{}", name, UtcNow("{:%Y%m%dT%H%M%SZ}"), RandomHex(3));
+  const Moment now = Now();
+  return fmt::format("{}-{:%Y%m%dT%H%M%SZ}-{:03x}{}", name, now.utc, now.milliseconds,
+                     RandomHex(2).substr(1));
 }
 
 bool IsJobId(std::string_view text) {
@@ -462,9 +474,8 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.name = plan.name;
   record.plan_sha256 = std::move(plan_sha256);
   record.file = plan.file;
-  // Milliseconds: two jobs of one second have an order.
-  record.created = fmt::format("{}.{:03}Z", UtcNow("{:%Y-%m-%dT%H:%M:%S}"),
-                               WallClockNanoseconds() / 1'000'000 % 1000);
+  const Moment now = Now();
+  record.created = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", now.utc, now.milliseconds);
   record.hosts = plan.hosts;
   record.bases.resize(plan.hosts.size());
   record.ssh = plan.ssh;

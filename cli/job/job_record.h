@@ -133,7 +133,8 @@ std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records);
 JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256);
 // `created` on the wall clock; 0 when it is malformed.
 int64_t CreatedNanoseconds(const JobRecord& record);
-// "<name>-20260801T120000Z-1a2b3c".
+// "<name>-20260801T120000Z-1a2b3c": 1a2 are milliseconds, so ids of one name are in the order of
+// their times; the rest is by chance.
 std::string NewJobId(std::string_view name);
 bool IsJobId(std::string_view text);
 

@@ -18,6 +18,8 @@
 #include <future>
 #include <iterator>
 #include <optional>
+#include <string>
+#include <thread>
 
 #include "base/testing/temporary_folder.h"
 #include "cli/job/state_folder.h"
@@ -93,6 +95,17 @@ TEST_F(JobRecordTest, TheNewestComesFirstAndJunkIsPassedOver) {
   EXPECT_EQ(records[0].id, "digits-20260802T120000Z-bbbbbb");
   RemoveRecord(records[0].id);
   EXPECT_EQ(LoadRecords().size(), 1U);
+}
+
+TEST_F(JobRecordTest, JobsOfOneSecondHaveAnOrder) {
+  const JobRecord first = Sample("digits-20260801T120000Z-aaaaaa", "2026-08-01T12:00:00.007Z");
+  const JobRecord second = Sample("digits-20260801T120000Z-000000", "2026-08-01T12:00:00.120Z");
+  EXPECT_EQ(CreatedNanoseconds(second) - CreatedNanoseconds(first), 113'000'000);
+  for (int i = 0; i < 20; ++i) {
+    const std::string earlier = NewJobId("digits");
+    std::this_thread::sleep_for(2ms);
+    EXPECT_LT(earlier, NewJobId("digits"));
+  }
 }
 
 TEST_F(JobRecordTest, ARecordWhosePartsDoNotFitIsPassedOver) {
