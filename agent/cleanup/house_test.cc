@@ -1,5 +1,6 @@
 #include "agent/cleanup/house.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -375,6 +377,23 @@ TEST_F(HouseTest, TheLastJobOfANameTakesAlongWhatTheyKept) {
   EXPECT_EQ(Purge(last, 0).removed, Paths{(base_ / "keep/a").string()});
   EXPECT_TRUE(Purge("-a-b", 0).removed.empty());
   EXPECT_TRUE(fs::exists(base_ / "keep/a-b/step"));
+}
+
+// As two checkpoints of a small model may be.
+TEST_F(HouseTest, OfTwoKeptFilesThatChangedInOneSecondTheLaterOneIsTheNewest) {
+  MakeSlot("a-20260801T120000Z-a1b2c3", 0);
+  for (const std::string newest : {"x", "y"}) {
+    for (const std::string name : {"x", "y"}) {
+      const fs::path path = base_ / "keep/a" / name;
+      Write(path, name);
+      const timespec changed{.tv_sec = 1'000'000'000, .tv_nsec = name == newest ? 2 : 1};
+      const std::array<timespec, 2> times = {changed, changed};
+      ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times.data(), 0), 0);
+    }
+    const protocol::SlotList list = ListSlots({{{base_.string()}}, false, "a"});
+    ASSERT_EQ(list.kept.size(), 1U);
+    EXPECT_EQ(list.kept[0].newest, newest);
+  }
 }
 
 TEST_F(HouseTest, WhatNoJobOfItsNameLeadsToIsListedAndRemovedByItsName) {

@@ -121,7 +121,7 @@ fs::path KeptFolder(const SlotInfo& info) {
 
 protocol::KeptFiles LookAtKept(const fs::path& folder, TimePoint deadline) {
   protocol::KeptFiles kept;
-  time_t newest = 0;
+  int64_t newest_ns = 0;
   std::error_code error;
   // Not a range's for: its ++ throws.
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
@@ -130,8 +130,9 @@ protocol::KeptFiles LookAtKept(const fs::path& folder, TimePoint deadline) {
     if (lstat(entry->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     ++kept.files;
     kept.bytes += static_cast<uint64_t>(info.st_size);
-    if (kept.newest.empty() || info.st_mtime > newest) {
-      newest = info.st_mtime;
+    const int64_t changed_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
+    if (kept.newest.empty() || changed_ns > newest_ns) {
+      newest_ns = changed_ns;
       kept.newest = entry->path().lexically_relative(folder).string();
     }
     kept.all = SystemClock().Now() < deadline;
@@ -139,7 +140,7 @@ protocol::KeptFiles LookAtKept(const fs::path& folder, TimePoint deadline) {
   }
   if (error && error != std::errc::no_such_file_or_directory) kept.all = false;
   if (!kept.newest.empty())
-    kept.age_s = std::max<int64_t>(0, WallClockNanoseconds() / kSecond - newest);
+    kept.age_s = std::max<int64_t>(0, WallClockNanoseconds() - newest_ns) / kSecond;
   return kept;
 }
 
