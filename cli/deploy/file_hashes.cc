@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <ctime>
 #include <system_error>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "cli/job/state_folder.h"
 
 namespace tfdist::cli {
 namespace {
@@ -54,22 +54,12 @@ std::string HashOfContent(const fs::path& path, uint64_t& read_bytes) {
   }
 }
 
-fs::path CacheFolder() {
-  // XDG Base Directory Specification: a relative path there is to be ignored.
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && cache[0] == '/') {
-    return fs::path(cache) / "tfdist/hashes";
-  }
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') return {};
-  return fs::path(home) / ".cache/tfdist/hashes";
-}
-
 }  // namespace
 
 FileHashes::FileHashes(fs::path of, const fs::path& kept_as) : workdir_(std::move(of)) {
   const fs::path folder = CacheFolder();
   if (folder.empty()) return;
-  cache_ = folder / Sha256Hex(kept_as.string());
+  cache_ = folder / "hashes" / Sha256Hex(kept_as.string());
   try {
     Load();
   } catch (const std::exception&) {

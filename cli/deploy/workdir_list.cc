@@ -17,6 +17,7 @@
 #include "base/size_text.h"
 #include "cli/deploy/ignore_rules.h"
 #include "cli/job/job_record.h"
+#include "cli/job/state_folder.h"
 
 namespace tfdist::cli {
 namespace {
@@ -45,6 +46,7 @@ struct WalkWish {
   bool all = false;               // no ignore file counts
   std::vector<std::string> data;  // below the folder
   std::set<FileId> outputs;
+  std::vector<fs::path> own;  // tfdist's folders, absolute, anywhere
 };
 
 // As tar(1) --exclude-vcs has them.
@@ -73,7 +75,9 @@ std::set<FileId> OwnOutputs() {
 class Walk {
  public:
   explicit Walk(WalkWish wish)
-      : wish_(std::move(wish)), workdir_(wish_.folder), rules_(wish_.folder) {}
+      : wish_(std::move(wish)), workdir_(wish_.folder), rules_(wish_.folder) {
+    FindOwnFolders();
+  }
 
   WorkdirListing Run() {
     Folder("");
@@ -87,6 +91,19 @@ class Walk {
  private:
   [[nodiscard]] fs::path PathOf(const std::string& path) const {
     return path.empty() ? workdir_ : workdir_ / path;
+  }
+
+  // The walk follows no symbolic link: below the folder each path is a real one.
+  void FindOwnFolders() {
+    std::error_code none;
+    const fs::path here = fs::canonical(workdir_, none);
+    for (const fs::path& folder : wish_.own) {
+      const fs::path path = folder.lexically_relative(here);
+      if (path.empty() || path == "." || *path.begin() == "..") continue;
+      own_.insert(path.string());
+      for (fs::path above = path.parent_path(); !above.empty(); above = above.parent_path())
+        above_own_.insert(above.string());
+    }
   }
 
   // The names in it, in order.
@@ -134,9 +151,10 @@ class Walk {
   }
 
   [[nodiscard]] std::optional<LeftOutBy> ReasonFor(const WorkdirEntry& entry) const {
+    const auto above = left_out_ ? std::optional(listing_.left_out[*left_out_].by) : std::nullopt;
+    if (above == LeftOutBy::kOwnFolder || own_.contains(entry.path)) return LeftOutBy::kOwnFolder;
     if (wish_.all) return std::nullopt;
     if (std::ranges::find(wish_.data, entry.path) != wish_.data.end()) return LeftOutBy::kData;
-    const auto above = left_out_ ? std::optional(listing_.left_out[*left_out_].by) : std::nullopt;
     if (above == LeftOutBy::kVersionControl || above == LeftOutBy::kData) return above;
     const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
     if (std::ranges::find(kVersionControl, name) != kVersionControl.end()) {
@@ -173,6 +191,9 @@ class Walk {
     const auto around = std::exchange(left_out_, std::nullopt);
     Folder(path);
     left_out_ = around;
+    // tfdist may have made it for its own folder.
+    const bool is_empty = listing_.entries.back().path == path;
+    if (is_empty && above_own_.contains(path)) listing_.entries.pop_back();
   }
 
   void Add(WorkdirEntry entry) {
@@ -196,6 +217,8 @@ class Walk {
   WorkdirListing listing_;
   // Which of listing_.left_out the folder that is looked at belongs to.
   std::optional<size_t> left_out_;
+  std::set<std::string> own_;          // tfdist's folders that are in it
+  std::set<std::string> above_own_;    // those on the way to them
   std::vector<WorkdirEntry> waiting_;  // it, and those above it that are left out
   size_t counted_ = 0;
 };
@@ -214,6 +237,7 @@ WorkdirListing ListWorkdir(const Plan& plan, const WorkdirLimits& limits) {
   if (!plan.workdir) return {};
   WalkWish wish = WishOf(*plan.workdir, limits);
   wish.outputs = OwnOutputs();
+  wish.own = OwnFolders(plan.ssh.remote_dir);
   for (const DataPlan& data : plan.data) {
     if (!data.source.empty()) {
       wish.data.push_back(data.source.lexically_relative(*plan.workdir).string());
@@ -230,6 +254,7 @@ WorkdirListing ListData(const DataPlan& data) {
   wish.most_entries = kMostDataEntries;
   wish.remedy = kTooMuchDataRemedy;
   wish.all = true;
+  wish.own = OwnFolders("");
   Walk walk(std::move(wish));
   return is_folder ? walk.Run() : walk.RunFor(data.source.filename().string());
 }

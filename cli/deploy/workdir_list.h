@@ -27,16 +27,17 @@ struct WorkdirEntry {
 };
 
 // kResults: a folder with a job's id for its name, as `pull` makes it. kData: what [data] sends by itself. kOwnOutput: a file
-// to which a tfdist command of this user writes (`up > up.log &`), or nohup.out; it would make each `up` another plan.
+// to which a tfdist command of this user writes (`up > up.log &`), or nohup.out; it would make each `up` another plan. kOwnFolder: where tfdist keeps its own files; so would they.
 enum class LeftOutBy : uint8_t {
   kGitIgnore,
   kTfdistIgnore,
   kVersionControl,
   kResults,
   kData,
-  kOwnOutput
+  kOwnOutput,
+  kOwnFolder
 };
-inline constexpr size_t kLeftOutReasons = 6;
+inline constexpr size_t kLeftOutReasons = 7;
 
 // A file, or a folder with all that is in it.
 struct LeftOut {
@@ -66,7 +67,7 @@ struct WorkdirLimits {
 // cannot be read.
 WorkdirListing ListWorkdir(const Plan& plan, const WorkdirLimits& limits = {});
 
-// A folder or file that is sent as data, as it is: no ignore file counts, nothing stays here. Paths count from the folder, or
+// A folder or file that is sent as data, as it is: no ignore file counts, only tfdist's own folders stay here. Paths count from the folder, or
 // from that in which the file is. Throws as ListWorkdir, for more than 200,000 files and folders.
 WorkdirListing ListData(const DataPlan& data);
 

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
+#include <map>
 #include <random>
 #include <set>
 
@@ -307,6 +309,49 @@ TEST_F(WorkdirListTest, LeavesOutTheOutputOfThisVeryProgram) {
   EXPECT_THAT(sent, ElementsAre("sub", "train.py"));
   EXPECT_THAT(left_out, ElementsAre("nohup.out", "sub/up.log"));
   EXPECT_THAT(Sent(folder()), ElementsAre("sub", "sub/up.log", "train.py"));
+}
+
+// HOME is the work folder; `.cache` is there only for tfdist, `.config` for others.
+TEST_F(WorkdirListTest, TfdistsOwnFoldersStayHereWhereverTheyAre) {
+  const char* variables[] = {"HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"};
+  std::map<std::string, std::string> before;
+  for (const char* name : variables) {
+    if (const char* value = std::getenv(name)) before[name] = value;
+    unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
+  }
+  setenv("HOME", folder().c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  Write("train.py");
+  Write("tfdist/mine");
+  EXPECT_THAT(Sent(folder()), ElementsAre("tfdist", "tfdist/mine", "train.py"));
+  Text(".tfdistignore", "!/.cache/\n!/.cache/tfdist/keep/\n");
+  Write(".cache/tfdist/keep/name/model", 3000);
+  Write(".local/state/tfdist/jobs/one.json");
+  Write(".tfdist/bin/agent");
+  const auto sent = Sent(folder());
+  const auto left_out = LeftOutFor(LeftOutBy::kOwnFolder);
+  Write(".cache/other");
+  // Through a link, too.
+  setenv("XDG_CACHE_HOME", (folder() / "way/to").c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  Write("caches/tfdist/hashes/of");
+  fs::create_directory(folder() / "way");
+  fs::create_symlink(folder() / "caches", folder() / "way/to");
+  const auto with_others = Sent(folder());
+  const auto in_data = ListData({.name = "all", .path = {}, .source = folder()}).entries;
+  Plan elsewhere = PlanWith(folder());
+  elsewhere.ssh.remote_dir = "~/";
+  const size_t files = ListWorkdir(elsewhere).files;
+  Write("tfdist/jobs/one");
+  const size_t files_of_others = ListWorkdir(elsewhere).files;
+  for (const char* name : variables) unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
+  for (const auto& [name, value] : before)
+    setenv(name.c_str(), value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_THAT(sent, ElementsAre(".tfdistignore", "tfdist", "tfdist/mine", "train.py"));
+  EXPECT_THAT(left_out, ElementsAre(".cache/tfdist", ".local/state/tfdist", ".tfdist"));
+  EXPECT_THAT(with_others, ElementsAre(".cache", ".cache/other", ".tfdistignore", "tfdist",
+                                       "tfdist/mine", "train.py", "way", "way/to"));
+  EXPECT_EQ(in_data.size(), with_others.size());
+  EXPECT_EQ(files, 5U);
+  EXPECT_EQ(files_of_others, 4U);  // with jobs in it, it is tfdist's
 }
 
 }  // namespace

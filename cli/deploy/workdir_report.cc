@@ -20,7 +20,8 @@ constexpr std::array<const char*, kLeftOutReasons> kReasons = {"by .gitignore",
                                                                "as version control",
                                                                "as results of tfdist pull",
                                                                "as data, which is sent by itself",
-                                                               "as output of tfdist"};
+                                                               "as output of tfdist",
+                                                               "as tfdist's own folders"};
 
 // The largest first.
 std::vector<LeftOut> LeftOutFor(LeftOutBy reason, const WorkdirListing& listing) {

@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/failures.h"
@@ -21,7 +24,15 @@ namespace tfdist::cli {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr size_t kBytes = 16;
+
+// Empty: not set. XDG Base Directory Specification: a relative path there is to be ignored.
+fs::path FolderFrom(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && value[0] == '/' ? value : "";
+}
 
 std::string ReadId(const std::filesystem::path& file) {
   std::string id = ReadOwnFileIfExists(file, protocol::kMostHomeBytes).value_or("");
@@ -30,31 +41,58 @@ std::string ReadId(const std::filesystem::path& file) {
 
 }  // namespace
 
-std::filesystem::path StateFolder() {
-  // XDG Base Directory Specification: a relative path there is to be ignored.
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && state[0] == '/') {
-    return std::filesystem::path(state) / "tfdist";
-  }
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] != '/') {
+fs::path StateFolder() {
+  if (const fs::path state = FolderFrom("XDG_STATE_HOME"); !state.empty()) return state / "tfdist";
+  const fs::path home = FolderFrom("HOME");
+  if (home.empty()) {
     throw UsageError(Phase::kFiles, "HOME is not set", "set HOME, or XDG_STATE_HOME");
   }
   // Of an account that is to have none ("/nonexistent"): root could make it.
-  if (struct stat info{}; stat(home, &info) != 0 && errno == ENOENT) {
-    throw UsageError(Phase::kFiles, fmt::format("there is no folder {}, which HOME names", home),
+  if (struct stat info{}; stat(home.c_str(), &info) != 0 && errno == ENOENT) {
+    throw UsageError(Phase::kFiles,
+                     fmt::format("there is no folder {}, which HOME names", home.string()),
                      "set HOME, or XDG_STATE_HOME");
   }
-  return std::filesystem::path(home) / ".local/state/tfdist";
+  return home / ".local/state/tfdist";
+}
+
+fs::path CacheFolder() {
+  if (const fs::path cache = FolderFrom("XDG_CACHE_HOME"); !cache.empty()) return cache / "tfdist";
+  const fs::path home = FolderFrom("HOME");
+  return home.empty() ? home : home / ".cache/tfdist";
+}
+
+std::vector<fs::path> OwnFolders(const std::string& remote_dir) {
+  const fs::path home = FolderFrom("HOME");
+  std::vector<fs::path> folders = {CacheFolder(), home / ".cache/tfdist", home / ".tfdist"};
+  if (const fs::path state = FolderFrom("XDG_STATE_HOME"); !state.empty()) {
+    folders.push_back(state / "tfdist");
+  } else {
+    folders.push_back(home / ".local/state/tfdist");
+  }
+  // A folder of that name may be the user's on this machine: one of tfdist's has jobs.
+  const bool in_home = remote_dir == "~" || remote_dir.starts_with("~/");
+  const fs::path chosen =
+      home / (in_home ? remote_dir.substr(std::min(remote_dir.size(), size_t{2})) : remote_dir) /
+      "tfdist";
+  if (std::error_code none; !remote_dir.empty() && fs::is_directory(chosen / "jobs", none))
+    folders.push_back(chosen);
+  std::erase_if(folders, [](const fs::path& folder) { return folder.is_relative(); });
+  for (fs::path& folder : folders) {
+    std::error_code none;
+    if (fs::path real = fs::weakly_canonical(folder, none); !none) folder = std::move(real);
+  }
+  return folders;
 }
 
 std::string HomeId() {
-  const std::filesystem::path folder = StateFolder();
-  const std::filesystem::path file = folder / "home-id";
+  const fs::path folder = StateFolder();
+  const fs::path file = folder / "home-id";
   MakePrivateFolder(folder);
   if (std::string id = ReadId(file); !id.empty()) return id;
   // Of two that come at once both get what the first one has linked.
   std::string made = RandomHex(kBytes);
-  const std::filesystem::path aside = folder / ("home-id." + made);
+  const fs::path aside = folder / ("home-id." + made);
   ReplaceFile(aside, made, 0600);
   const bool is_first = link(aside.c_str(), file.c_str()) == 0;
   unlink(aside.c_str());

@@ -671,6 +671,18 @@ class LocalJob(unittest.TestCase):
         self.assertIn("stopped", terminal.text)
         self.assert_nothing_left()
 
+    def test_up_again_joins_its_job_where_home_is_in_the_workdir(self):
+        """tfdist's own folders are in it then, and change: they are no part of what is sent."""
+        self.user.write("home/.cache/of-another-program", "x")
+        self.user.env["HOME"] = str(self.user.folder / "home")
+        up = ("up", "-d", "-H", "localhost:2", "--name", "here", "--", "sleep", "infinity")
+        first = self.user.run(*up).expect(0)
+        self.assertIn("workdir: 1 file, 1 byte", first.err)
+        for _ in range(2):
+            self.assertIn("runs already, from this plan\n", self.user.run(*up).expect(0).err)
+        self.user.run("restart", "here").expect(0)
+        self.user.run("down", "here").expect(0)
+
     def test_up_again_joins_the_same_plan_and_refuses_another(self):
         file = self.write(shell("echo ready; sleep infinity"))
         self.user.run("up", "-d", file).expect(0)
