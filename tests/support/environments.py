@@ -83,11 +83,13 @@ NEWEST_TENSORFLOW = Environment("tensorflow-newest", newest_tensorflow, "some mi
 # For x86-64 there is none on PyPI without CUDA.
 PYTORCH = Environment("pytorch", lambda *_: ["torch==2.15.0", "numpy"], "some minutes, 6 GB")
 RAY = Environment("ray", lambda *_: ["ray==2.60.0", "numpy"], "a minute, 300 MB")
+FRAMEWORKS = Environment("frameworks", lambda *_: ["jax==0.10.2", "lightgbm==4.7.0", "dask[distributed]==2026.8.0", "mpich==5.0.2",
+                                                   "mpi4py==4.1.2", "numpy"], "a minute, 722 MB")
 ASYNCSSH = Environment("asyncssh", lambda *_: ["asyncssh==2.24.0"], "a minute, 30 MB")  # an sshd of another kind
 # Its schemas of objects, of many versions.
 KUBERNETES = Environment("kubernetes", lambda *_: ["kubernetes-validate==1.37.0"], "some seconds, 70 MB")
 PYTHON_CHECKS = Environment("python-checks", lambda *_: ["mypy==2.4.1", "auditwheel==6.8.2"], "a minute, 100 MB")  # of python/
-BY_NAME = {environment.folder.name: environment for environment in (TENSORFLOW, NEWEST_TENSORFLOW, PYTORCH, RAY, ASYNCSSH, KUBERNETES, PYTHON_CHECKS)}
+BY_NAME = {environment.folder.name: environment for environment in (TENSORFLOW, NEWEST_TENSORFLOW, PYTORCH, RAY, FRAMEWORKS, ASYNCSSH, KUBERNETES, PYTHON_CHECKS)}
 
 
 def tensorflow():

@@ -1,4 +1,4 @@
-"""What the tests of configs/tensorflow, configs/pytorch and configs/ray have in common: hosts that have the framework and one
+"""What the tests of the programs in configs/ have in common: hosts that have the framework and one
 home folder, cluster files put on them, and what a job must have come to."""
 
 import json
