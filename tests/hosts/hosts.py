@@ -21,6 +21,7 @@ import argparse
 import atexit
 import ctypes
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -38,13 +39,14 @@ from tests.support.waiting import wait_for
 HERE = pathlib.Path(__file__).resolve().parent
 SSHD = "/usr/sbin/sshd"
 PORT = 2200  # not 2222, which TensorFlow programs like
-FIRST_UID = 20000
-FIRST_OTHER_UID = 30000
 KEY_TYPES = ("ed25519", "rsa", "ecdsa")
 MAX_HOSTS = 500  # 250 on a bridge
+UIDS = range(20000, 50000, 2 * (MAX_HOSTS + 1))  # where the accounts of a test program may begin
 HOSTS_OF_A_NETWORK = 250
 
 PR_SET_PDEATHSIG = 1
+
+_kept = []  # sockets, for as long as this process runs
 
 
 class NotPossible(unittest.SkipTest):
@@ -103,8 +105,9 @@ class Host:
         self.address = address
         self.port = PORT
         self.options = options
-        self.uid = 0 if options.root else FIRST_UID + (0 if options.shared_home else number)
-        self.other_uid = FIRST_OTHER_UID + (0 if options.shared_home else number)
+        first = first_uid() + (0 if options.shared_home else 2 * number)
+        self.uid = 0 if options.root else first
+        self.other_uid = first + 1
         self._homes = folder / "home" if options.shared_home else self.folder / "home"
         self.home = self._homes / self.user  # seen from outside; on the host it is /home/trainer
         self.sshd_log = self.folder / "sshd.log"
@@ -515,6 +518,21 @@ def reserve(networks):
             release(sockets)
             return None
     return sockets
+
+
+@functools.cache
+def first_uid():
+    """Of this process: the kernel counts an account's processes on all test hosts together (RLIMIT_NPROC)."""
+    for first in UIDS:
+        reserved = socket.socket(socket.AF_UNIX)
+        try:
+            reserved.bind(f"\0tfdist-test-uids-{first}")
+        except OSError:  # another program's
+            reserved.close()
+            continue
+        _kept.append(reserved)
+        return first
+    raise AssertionError("no block of uids is free: which test programs run here?")
 
 
 def release(sockets):

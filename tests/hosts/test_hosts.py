@@ -6,6 +6,7 @@ import sys
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible, start_time
+from tests.support.tfdist import ROOT
 from tests.support.waiting import wait_for
 
 
@@ -47,6 +48,13 @@ class HostsTest(unittest.TestCase):
         self.assertIn("Permission denied", result.stderr)
         self.assertEqual(host.run_as("other", ["id", "-u"]).stdout.strip(), str(host.other_uid))
         self.assertEqual(host.run_as("other", ["hostname"]).stdout.strip(), host.name)
+
+    def test_accounts_of_test_programs_that_run_side_by_side_differ(self):
+        """Limits of an account count what runs as it on all hosts of this machine."""
+        code = "from tests.hosts.hosts import Hosts; print(*(uid for host in Hosts(3) for uid in (host.uid, host.other_uid)))"
+        theirs = subprocess.run([sys.executable, "-B", "-c", code], cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
+        ours = [str(uid) for host in self.hosts for uid in (host.uid, host.other_uid)]
+        self.assertEqual(len({*theirs.split(), *ours}), 10)
 
     def test_processes_shows_what_runs_there(self):
         host = self.hosts[0]
