@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -200,10 +201,12 @@ protocol::ReadLog JobFollower::RequestFor(const TaskStream& stream) const {
 }
 
 // How far the wall clock of its host, by which the log has its times, is ahead of the clock of the job's events, as measured last.
+// An offset within the error of its measurement is none: late messages would move the times of clocks that agree.
 int64_t JobFollower::AheadNs(const TaskStream& stream) const {
   const auto slot = static_cast<size_t>(stream.slot.value_or(0));
   if (slot >= state_.slots.size() || !state_.slots[slot].clock) return 0;
-  return state_.slots[slot].clock->offset_ns;
+  const protocol::event::Clock& clock = *state_.slots[slot].clock;
+  return std::abs(clock.offset_ns) <= clock.error_ns ? 0 : clock.offset_ns;
 }
 
 void JobFollower::SetAside(TaskStream& stream, const std::string& why) {

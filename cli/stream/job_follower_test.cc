@@ -1,11 +1,13 @@
 #include "cli/stream/job_follower.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <thread>
+#include <utility>
 
 #include "base/failures.h"
 #include "cli/link/bootstrap.h"
@@ -292,6 +294,31 @@ TEST_F(FollowingAMovedTask, OutputOfAJobThatIsJustStartedIsReadFromItsFirstAttem
 TEST_F(FollowingAMovedTask, AJobWhoseStartIsGivenUpHasNoOutputAndMissesNone) {
   const protocol::Event stopped = {1, 0, event::Ended{protocol::JobResult::kStopped, {}, {}}};
   EXPECT_EQ(Printed(job_.MakeInTurn({{End(1), Events(2, {stopped}), End(2)}})), "");
+}
+
+// All messages were late when it was measured, as on a busy machine.
+TEST_F(FollowingAMovedTask, OnlyAClockThatIsWrongBeyondTheErrorOfItsMeasurementMovesTimes) {
+  constexpr int64_t kMs = 1'000'000;
+  for (const auto& [error_ms, time] : {std::pair(50, "00.500"), std::pair(30, "00.460")}) {
+    protocol::LogPiece piece;
+    piece.data = "one\n";
+    piece.segments.push_back(
+        {.stream = protocol::Stream::kStdout, .size_bytes = 4, .attempt = 1, .time_ns = 500 * kMs});
+    const protocol::Event clock = {3, 0, event::Clock{0, 40 * kMs, error_ms * kMs}};
+    ScriptedJob job;
+    const JobRecord record = job.MakeInTurn(
+        {{Events(1, {Committed(), AttemptOn(2, 1, 0), clock}), End(1),
+          protocol::MessageWith(type::kLog, 3, piece), Events(2, {ended_}), End(2), End(3)}});
+    FollowOptions options;
+    options.tasks = {std::string(kTask)};
+    LinePrinter printer(STDOUT_FILENO, {.timestamps = true}, options.tasks);
+    Interrupts interrupts;
+    JobFollower follower(record, {}, options, printer, interrupts);
+    testing::internal::CaptureStdout();
+    follower.Run();
+    EXPECT_EQ(testing::internal::GetCapturedStdout(),
+              fmt::format("worker:0 | 1970-01-01T00:00:{}Z one\n", time));
+  }
 }
 
 // A damaged index, say.

@@ -42,15 +42,17 @@ std::optional<int64_t> ReadAnchor(const std::filesystem::path& path, std::string
 
 int64_t EventTimeNow(const std::filesystem::path& anchor, const Clock& clock) {
   const std::string boot = BootId();
-  const int64_t monotonic_ns = Nanoseconds(clock.Now());
-  if (const auto ahead_ns = ReadAnchor(anchor, boot)) return monotonic_ns + *ahead_ns;
-  const int64_t now_ns = WallClockNanoseconds();
-  try {
-    ReplaceFile(anchor, fmt::format("{} {}\n", boot, now_ns - monotonic_ns), 0600);
-  } catch (const Error& e) {
-    Log("{}, ignoring", e.what());
+  std::optional<int64_t> ahead_ns = ReadAnchor(anchor, boot);
+  if (!ahead_ns) {
+    // Side by side, and before the disk is written to, which takes time.
+    ahead_ns = WallClockNanoseconds() - Nanoseconds(clock.Now());
+    try {
+      ReplaceFile(anchor, fmt::format("{} {}\n", boot, *ahead_ns), 0600);
+    } catch (const Error& e) {
+      Log("{}, ignoring", e.what());
+    }
   }
-  return now_ns;
+  return Nanoseconds(clock.Now()) + *ahead_ns;
 }
 
 }  // namespace tfdist::agent

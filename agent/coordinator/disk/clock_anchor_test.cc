@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "agent/census/process_table.h"
 #include "agent/coordinator/testing/control_fixture.h"
@@ -38,6 +39,23 @@ class ClockAnchorTest : public testing::Test {
 TEST_F(ClockAnchorTest, TheFirstCoordinatorHasTheWallClock) {
   EXPECT_LT(std::abs(Behind()), 60 * kAnchorSecond);
   EXPECT_TRUE(std::filesystem::exists(path_));
+}
+
+// As where the disk is busy. Each host's clock would seem to be ahead by that, and times in logs be moved.
+TEST_F(ClockAnchorTest, TheTimeThatWritingTakesIsNotLost) {
+  class TenSecondsLaterOnceWritten : public Clock {
+   public:
+    explicit TenSecondsLaterOnceWritten(std::filesystem::path path) : path_(std::move(path)) {}
+    [[nodiscard]] TimePoint Now() const override {
+      return TimePoint(std::chrono::seconds(std::filesystem::exists(path_) ? 20 : 10));
+    }
+
+   private:
+    std::filesystem::path path_;
+  };
+  const TenSecondsLaterOnceWritten clock(path_);
+  const int64_t before_ns = WallClockNanoseconds();
+  EXPECT_GE(EventTimeNow(path_, clock), before_ns + 10 * kAnchorSecond);
 }
 
 TEST_F(ClockAnchorTest, AnotherCoordinatorGoesOnWhereverTheWallClockHasJumpedTo) {
