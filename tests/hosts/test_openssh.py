@@ -45,7 +45,7 @@ class OpensshTest(SharedHosts):
     def tearDown(self):
         """Each run of the probe has ended its connections. Their command lines have the config's path. A jump's ssh is
         told by its master, and ends a moment later."""
-        wait_for(lambda: not self.programs(), lambda: f"the end of {self.programs()}", 10)
+        wait_for(lambda: not self.programs(), lambda: f"the end of {self.programs()}", 30)
 
     def programs(self):
         return [command for command in processes.matching(f"{self.hosts.folder}/").values() if command.startswith("ssh ")]

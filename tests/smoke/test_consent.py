@@ -184,7 +184,7 @@ class Consent(unittest.TestCase):
         ends = os.pipe() if stdin is None else ()
         try:
             done = subprocess.run([str(BIN / "tfdist"), *words], env=situation.user.env, cwd=situation.user.folder, capture_output=True, text=True,
-                                  stdin=ends[0] if ends else stdin, timeout=20 * PATIENCE)
+                                  stdin=ends[0] if ends else stdin, timeout=60 * PATIENCE)
         finally:
             for end in ends:
                 os.close(end)

@@ -46,14 +46,14 @@ class HiddenProcesses(OverSsh):
 
     def test_down_ends_them_at_once(self):
         self.start("exec sleep infinity")
-        down = self.user.run("down", seconds=15)  # it took 20 s, and left the process
+        down = self.user.run("down", seconds=19)  # it took 20 s, and left the process
         self.assertEqual(down.code, 0, down)
         self.assertIn("nothing is left", down.err + down.out)
         self.assert_no_task_left()
 
     def test_a_task_that_ends_takes_them_along(self):
         self.start("sleep 1; exit 0")
-        self.user.run("wait", seconds=15).expect(0)
+        self.user.run("wait", seconds=19).expect(0)
         self.assert_no_task_left()
 
     def test_down_does_not_claim_what_it_cannot_see(self):
@@ -157,7 +157,7 @@ class LowLimits(OverSsh):
             self.assertEqual(up.code, 3, up)
             self.assertIn("nothing was started", up.err)
             self.assertIn("\n  try: ", up.err)
-        self.assert_nothing_left(hosts, seconds=5)
+        self.assert_nothing_left(hosts)
         hosts.stop()
         return up
 
@@ -217,7 +217,7 @@ class LowLimits(OverSsh):
         up = self.user.run("up", file).expect(3)
         self.assertIn("File too large", up.err)
         self.assertIn("nothing was started", up.err)
-        self.assert_nothing_left(hosts, seconds=5)
+        self.assert_nothing_left(hosts)
 
     def test_a_limit_on_cpu_time_is_said_before_and_after(self):
         spin = ("python3", "-c", "while True: pass")
@@ -229,7 +229,7 @@ class LowLimits(OverSsh):
                 said = "a process may use 2 s of CPU there (ulimit -t)"
                 up = self.warned(file, said)
                 self.assertIn("it has used its CPU time (ulimit -t): ", up.err)
-                self.assert_nothing_left(hosts, seconds=5)
+                self.assert_nothing_left(hosts)
                 hosts.stop()
 
     def warned(self, file, said):
@@ -283,7 +283,7 @@ class LowLimits(OverSsh):
         up = self.user.run("up", self.write(hosts, shell("true"), layout="mirrored"))
         self.assertEqual(up.code, 3, up)
         self.assertIn("nothing was started", up.err)
-        self.assert_nothing_left(hosts, seconds=5)
+        self.assert_nothing_left(hosts)
         hosts.stop()
 
     def test_a_cgroup_with_less_memory_than_programs_need_is_said(self):
@@ -298,7 +298,7 @@ class LowLimits(OverSsh):
         up = self.user.run("up", file).expect(1)
         self.assertIn(said, up.err)
         self.assertIn("out of memory: the kernel killed it", up.err)
-        self.assert_nothing_left(hosts, seconds=5)
+        self.assert_nothing_left(hosts)
         hosts.stop()
 
     @staticmethod

@@ -810,7 +810,7 @@ class LocalJob(unittest.TestCase):
         return up
 
     def assert_packing_was_ended(self, up, why):
-        self.assertEqual(up.wait(10), 130, up.err.read_text())
+        self.assertEqual(up.wait(60), 130, up.err.read_text())
         self.assertIn(f"{why}\ntfdist: nothing was started\n", up.err.read_text())
         self.assert_nothing_left()
         self.assertEqual(len(json.loads(self.user.run("list", "--json").expect(0).out)), 1)
@@ -885,7 +885,7 @@ class LocalJob(unittest.TestCase):
         for follower in (*followers, left):
             wait_for(lambda one=follower: re.search(told, one.err.read_text()), lambda one=follower: one.err.read_text())
         left.send_signal(signal.SIGINT)
-        self.assertEqual(left.wait(10), 130)
+        self.assertEqual(left.wait(60), 130)
         self.assertRegex(left.err.read_text(), r"tfdist: interrupted: job \S+ has not begun; its `up` goes on\n")
         gate.touch()
         self.assertEqual(up.wait(60), 0, up.err.read_text())
@@ -903,7 +903,7 @@ class LocalJob(unittest.TestCase):
         up.send_signal(signal.SIGCONT)
         up.send_signal(signal.SIGINT)
         self.assertEqual(up.wait(60), 130, up.err.read_text())
-        self.assertEqual([waits.wait(10), follows.wait(10)], [1, 4])
+        self.assertEqual([waits.wait(60), follows.wait(60)], [1, 4])
         for one in (waits, follows):
             self.assertIn("not started: its `up` ended before it had started it\n", one.err.read_text())
 
@@ -919,7 +919,7 @@ class LocalJob(unittest.TestCase):
             begun = time.monotonic()
             up.send_signal(signal.SIGINT)
             self.assertEqual(up.wait(60), 130, up.err.read_text())
-            self.assertLess(time.monotonic() - begun, 5)
+            self.assertLess(time.monotonic() - begun, 8)  # of the ten for which it would have asked
             self.assertIn("tfdist: interrupted\ntfdist: nothing was started\n", up.err.read_text())
         finally:
             for pid in agents:
@@ -948,7 +948,7 @@ class LocalJob(unittest.TestCase):
     def test_ctrl_c_ends_an_up_whose_host_unpacks(self):
         up, tar = self.start_blocked_unpacking()
         up.send_signal(signal.SIGINT)
-        self.assertEqual(up.wait(5), 130, up.err.read_text())
+        self.assertEqual(up.wait(60), 130, up.err.read_text())
         self.assertIn("tfdist: interrupted: rolling back\ntfdist: nothing was started\n", up.err.read_text())
         self.assertFalse(processes.alive(tar))
         self.assert_nothing_left()
@@ -961,11 +961,11 @@ class LocalJob(unittest.TestCase):
         for pid in agents:
             os.kill(pid, signal.SIGSTOP)
         up.send_signal(signal.SIGINT)
-        wait_for(lambda: re.search(r"rolling back\ntfdist: \d+ s: waiting for 127\.0\.0\.1: roll back\n", up.err.read_text()),
-                 lambda: up.err.read_text(), 4)
+        wait_for(lambda: re.search(r"rolling back\ntfdist: [1-4] s: waiting for 127\.0\.0\.1: roll back\n", up.err.read_text()),
+                 lambda: up.err.read_text())
         for pid in agents:
             os.kill(pid, signal.SIGCONT)
-        self.assertEqual(up.wait(10), 130, up.err.read_text())
+        self.assertEqual(up.wait(60), 130, up.err.read_text())
         self.assert_nothing_left()
 
     def test_ctrl_c_between_the_end_of_the_old_job_and_the_new_one_is_heard(self):

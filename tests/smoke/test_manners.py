@@ -252,7 +252,7 @@ class Jobs(unittest.TestCase):
         up = self.user.start("up", file)
         self.user.wait_for_output(up, b"ready")
         down = self.user.start("down", "job")
-        wait_for(lambda: b"waiting for" in down.err.read_bytes(), "down says what it waits for", 8)
+        wait_for(lambda: b"waiting for" in down.err.read_bytes(), "down says what it waits for")
         self.assertRegex(down.err.read_text(), r"tfdist: waiting for \S+ \(127.0.0.1\).* to end; SIGKILL follows")
         self.user.run("down", "--force", "job").expect(0)
         self.assertEqual(down.wait(60), 0)
@@ -273,7 +273,7 @@ class Jobs(unittest.TestCase):
         terminal = self.user.start_on_terminal("up", file)
         self.addCleanup(terminal.wait)
         self.addCleanup(self.user.run, "down", "--force", "job")
-        terminal.wait_for_text("Name? ", 20)
+        terminal.wait_for_text("Name? ")
 
     def test_status_says_which_host_it_waits_for(self):
         self.user.run("up", "-d", self.write(["sleep", "infinity"], slots=1)).expect(0)
@@ -282,7 +282,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual(len(agents), 1)
         os.kill(agents[0], signal.SIGSTOP)
         status = self.user.start("status")
-        wait_for(lambda: b"tfdist: waiting for 127.0.0.1 to answer\n" in status.err.read_bytes(), "a word", 10)
+        wait_for(lambda: b"tfdist: waiting for 127.0.0.1 to answer\n" in status.err.read_bytes(), "a word", 25)
         os.kill(agents[0], signal.SIGCONT)
         self.assertEqual(status.wait(60), 0)
         self.user.run("down", "--force", "job").expect(0)

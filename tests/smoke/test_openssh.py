@@ -56,7 +56,7 @@ class Openssh(unittest.TestCase):
 
     def assert_nothing_outlives_its_command(self, said=""):
         """A connection closes its socket a moment before its process is gone; by itself it would stay for ten seconds."""
-        wait_for(lambda: not self.user.left(), lambda: f"end of {self.user.left()}, which outlives its command {said}", 5)
+        wait_for(lambda: not self.user.left(), lambda: f"end of {self.user.left()}, which outlives its command {said}", 9)
 
     def test_default_transport_takes_ssh_where_libssh2_cannot_and_says_why(self):
         hosts = self.start_hosts(2)

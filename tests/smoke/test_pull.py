@@ -251,7 +251,7 @@ class Pull(unittest.TestCase):
     def test_a_host_that_sends_more_than_it_has_listed_is_given_up(self):
         self.run_job("echo 1 >model.bin")
         self.replace_agent('list) printf "5:600 1 a/x\\0end\\0";; send) while printf "1\\nx"; do sleep 0.1; done;;')
-        pulled = self.user.run("pull", "job", "worker:0", "--to", str(self.home), seconds=20)
+        pulled = self.user.run("pull", "job", "worker:0", "--to", str(self.home), seconds=60)
         self.assertEqual(pulled.code, 3, pulled)
         self.assertIn("more bytes of a file than it has listed", pulled.err)
         self.assertFalse((self.home / "worker-0/a/x").exists())

@@ -70,8 +70,8 @@ esac
         self.user.env["TERM"] = "xterm"
         terminal = self.user.start_on_terminal("status", "-w", "--interval", "500ms")
         fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
-        terminal.wait_for_text("\x1b[4F\x1b[J", 30)  # a heading and three lines further up
-        terminal.wait_for_text("\x1b[4F\x1b[J", 30)
+        terminal.wait_for_text("\x1b[4F\x1b[J")  # a heading and three lines further up
+        terminal.wait_for_text("\x1b[4F\x1b[J")
         self.user.run("down", "--force", "job").expect(0)
         self.assertEqual(terminal.wait(), 0)
         self.assertRegex(terminal.text, r"\x1b\[Jjob: stopped, attempt 1, ")

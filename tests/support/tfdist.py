@@ -27,7 +27,7 @@ def work_of(slot):
 
 def without_waiting(text):
     """What a command said, but for what it waits for: it says that after a second, `up` after five, which a busy machine may need."""
-    return re.sub(r"(?m)^tfdist: (\d+ s: )?waiting for .*\n", "", text)
+    return re.sub(r"(?m)^tfdist: (\d+ s: )?(waiting for|looking (for|at|through)|asking|reading|packing|trying connections) .*\n", "", text)
 
 
 class Result:
