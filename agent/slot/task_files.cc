@@ -165,20 +165,38 @@ bool IsOwnNameInLevel(std::string_view name) {
   return name == layout::kWork || IsCalled(name, layout::kLevelMark);
 }
 
-std::optional<fs::path> FindBesides(const fs::path& folder, bool (*is_own)(std::string_view)) {
+// The folder itself where it cannot be read.
+void AddBesides(const fs::path& folder, bool (*is_own)(std::string_view),
+                std::vector<fs::path>& found) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    if (!is_own(entry->path().filename().string())) return entry->path();
+    if (!is_own(entry->path().filename().string())) found.push_back(entry->path());
   }
-  return error ? std::optional(folder) : std::nullopt;
+  if (error) found.push_back(folder);
 }
 
-std::optional<fs::path> FindInLevel(const SlotFolder& folder) {
-  if (folder.HasLevel()) return FindBesides(folder.level(), IsOwnNameInLevel);
-  if (!LevelIsNobodys(folder)) return std::nullopt;
-  return FindBesides(folder.level(),
-                     [](std::string_view name) { return IsCalled(name, layout::kLevelMark); });
+void AddBesidesInLevel(const SlotFolder& folder, std::vector<fs::path>& found) {
+  if (folder.HasLevel()) {
+    AddBesides(folder.level(), IsOwnNameInLevel, found);
+  } else if (LevelIsNobodys(folder)) {
+    AddBesides(
+        folder.level(), [](std::string_view name) { return IsCalled(name, layout::kLevelMark); },
+        found);
+  }
+}
+
+// What tasks have made outside of their work folder, as far as that is tfdist's: `../results`.
+std::vector<fs::path> Besides(const SlotFolder& folder, TimePoint deadline) {
+  std::vector<fs::path> found;
+  AddBesides(folder.path(), IsOwnName, found);
+  AddBesidesInLevel(folder, found);
+  const fs::path tasks = folder.tasks();
+  const auto is_own = [&](const fs::path& path, const struct stat& info) {
+    return IsOwnBelowTasks(tasks, path, info);
+  };
+  if (auto foreign = FindForeign(tasks, deadline, is_own)) found.push_back(*foreign);
+  return found;
 }
 
 }  // namespace
@@ -259,46 +277,44 @@ void AddFoldersOf(std::vector<TaskFile>& files, std::map<std::string, TaskFile>&
   }
 }
 
-std::vector<TaskFile> ListBelow(
-    const fs::path& root, const std::function<bool(const fs::path&, const struct stat&)>& is_own) {
-  std::vector<TaskFile> files;
+TaskFiles ListBelow(const fs::path& root,
+                    const std::function<bool(const fs::path&, const struct stat&)>& is_own) {
+  TaskFiles listed;
   std::map<std::string, TaskFile> folders;
   WalkBelow(root, [&](const fs::path& path, const struct stat* info) {
-    if (info == nullptr) return false;
-    if (S_ISDIR(info->st_mode)) {
+    if (info == nullptr) {
+      listed.unreadable.push_back(path.lexically_relative(root));
+    } else if (S_ISDIR(info->st_mode)) {
       TaskFile found = Described(root, path, *info);
       folders.emplace(found.path, std::move(found));
     } else if ((S_ISLNK(info->st_mode) || S_ISREG(info->st_mode)) && !is_own(path, *info)) {
-      files.push_back(Described(root, path, *info));
+      listed.files.push_back(Described(root, path, *info));
     }
     return false;
   });
-  AddFoldersOf(files, folders);
-  std::ranges::sort(files, {}, &TaskFile::path);
-  return files;
+  AddFoldersOf(listed.files, folders);
+  std::ranges::sort(listed.files, {}, &TaskFile::path);
+  return listed;
 }
 
 }  // namespace
 
-std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder) {
+TaskFiles ListTaskFiles(const SlotFolder& folder) {
   const Unpacked unpacked(folder);
-  return ListBelow(folder.work(), [&](const fs::path& path, const struct stat& info) {
+  TaskFiles listed = ListBelow(folder.work(), [&](const fs::path& path, const struct stat& info) {
     return unpacked.Has(path, info);
   });
+  listed.beside = Besides(folder, TimePoint::max());
+  return listed;
 }
 
-std::vector<TaskFile> ListKeptFiles(const fs::path& kept) {
+TaskFiles ListKeptFiles(const fs::path& kept) {
   return ListBelow(kept, [](const fs::path&, const struct stat&) { return false; });
 }
 
 std::optional<fs::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline) {
-  if (auto found = FindBesides(folder.path(), IsOwnName)) return found;
-  if (auto found = FindInLevel(folder)) return found;
-  const fs::path tasks = folder.tasks();
-  const auto is_own = [&](const fs::path& path, const struct stat& info) {
-    return IsOwnBelowTasks(tasks, path, info);
-  };
-  if (auto found = FindForeign(tasks, deadline, is_own)) return found;
+  const auto besides = Besides(folder, deadline);
+  if (!besides.empty()) return besides.front();
   return FindNewIn(folder.work(), ManifestOf(folder), deadline);
 }
 

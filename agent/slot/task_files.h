@@ -53,10 +53,14 @@ struct TaskFile {
   bool is_folder = false;
   std::string target;  // of a link, one into the work folder from its own folder on; empty: a file
 };
-// The regular files and links in the work folder that are not as they were unpacked, and the folders that they are in, in the
-// order of their paths. Python's caches and what cannot be looked at are left out. Blocks.
-std::vector<TaskFile> ListTaskFiles(const SlotFolder& folder);
+struct TaskFiles {
+  std::vector<TaskFile> files;  // and links, and the folders that they are in; sorted by path
+  std::vector<std::string> unreadable;        // folders below the same root, "." is the root itself
+  std::vector<std::filesystem::path> beside;  // what tasks have made outside of the root: absolute
+};
+// The regular files and links in the work folder that are not as they were unpacked, without Python's caches. Blocks.
+TaskFiles ListTaskFiles(const SlotFolder& folder);
 // The same of all in {keep}. Blocks.
-std::vector<TaskFile> ListKeptFiles(const std::filesystem::path& kept);
+TaskFiles ListKeptFiles(const std::filesystem::path& kept);
 
 }  // namespace tfdist::agent

@@ -30,8 +30,20 @@ constexpr size_t kPieceBytes = 256 * 1024;
 
 void Put(std::string_view bytes) { WriteAll(STDOUT_FILENO, bytes, "stdout"); }
 
-int List(const std::vector<TaskFile>& files, std::string text = {}) {
-  for (const TaskFile& file : files) {
+// Enough for a user to see where they are.
+constexpr size_t kMostBesides = 100;
+
+int List(const TaskFiles& listed, std::string text = {}) {
+  for (const std::string& path : listed.unreadable) {
+    text += "unreadable " + path;
+    text += '\0';
+  }
+  const size_t besides = std::min(listed.beside.size(), kMostBesides);
+  for (size_t at = 0; at < besides; ++at) {
+    text += "beside " + listed.beside[at].string();
+    text += '\0';
+  }
+  for (const TaskFile& file : listed.files) {
     const bool is_link = !file.target.empty();
     text += file.is_folder ? "folder" : is_link ? "link" : std::to_string(file.size_bytes);
     text += fmt::format(":{:o} {} {}", file.mode, file.changed_ns, file.path);

@@ -68,7 +68,7 @@ void NoteRemoved(const std::set<std::string>& folders) {
       base.clear();
       has_changed = true;
     }
-    if (has_changed) SaveRecord(record);
+    if (has_changed) TrySaveRecord(record);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "base/failures.h"
 #include "base/unique_fd.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/folder_claim.h"
 #include "cli/exit_codes.h"
 #include "cli/find/begun.h"
 #include "cli/find/find_job.h"
@@ -132,7 +133,11 @@ class LogSaver {
       const int last = LastSaveOf(task, folder_);
       if (!MayReplace(NameOfSave(task, last))) continue;
       const fs::path aside = folder_ / ("." + NameOfSave(task, 1) + ".part");
-      if (!Write(task, aside)) return kExitInterrupted;
+      if (!Write(task, aside)) {
+        fs::remove(aside);
+        Say("tfdist: interrupted: {} and what follows are not saved\n", task);
+        return kExitInterrupted;
+      }
       if (fs::exists(aside)) Place(task, aside, last);
     }
     if (one_is_kept_) return kExitJobFailed;
@@ -213,12 +218,14 @@ int LogsCommand(const LogsArguments& arguments) {
   const JobRecord record = arguments.follow ? AwaitBegin(found) : found;
   options.tasks = SelectTasks(record, words, arguments.hosts);
   CheckOffsets(arguments, options);
-  Interrupts interrupts;
   if (!arguments.save.empty()) {
     const fs::path folder = arguments.save;
     fs::create_directories(folder);
+    const FolderClaim claim(folder);
+    Interrupts interrupts;
     return LogSaver(record, options, folder, interrupts).Run();
   }
+  Interrupts interrupts;
   PrinterOptions printing = TerminalOptions();
   printing.raw = arguments.raw;
   printing.timestamps = arguments.timestamps;

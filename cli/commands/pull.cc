@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "base/size_text.h"
 #include "base/unique_fd.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/folder_claim.h"
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/find/kept_files.h"
@@ -63,8 +65,10 @@ struct Haul {
   size_t were_there = 0;
   std::vector<std::string> changed;  // while they were read
   std::vector<std::string> unreadable;
-  std::vector<std::string> kept;        // what is here already, and is the user's
-  std::vector<RemoteFile> leading_out;  // links, which stay where they are
+  std::vector<std::string> unreadable_folders;  // RemoteListing
+  std::vector<std::string> beside;              // RemoteListing
+  std::vector<std::string> kept;                // what is here already, and is the user's
+  std::vector<RemoteFile> leading_out;          // links, which stay where they are
   // Of {keep}: what has changed since the job; it comes where the user names it.
   std::vector<std::string> newer;
   bool leaves_newer = false;
@@ -371,6 +375,13 @@ void ChooseFiles(Haul& haul, const std::vector<std::string>& paths) {
       [](const RemoteFile& file) { return file.target.empty() || !LinkLeadsOut(file); });
   haul.leading_out.assign(leads_out, haul.files.end());
   haul.files.erase(leads_out, haul.files.end());
+  std::erase_if(haul.unreadable_folders, [&](const std::string& folder) {
+    const bool has_wanted = std::ranges::any_of(wanted, [&](const std::string& path) {
+      return folder == "." || path.starts_with(folder + '/');
+    });
+    return !has_wanted && !IsWanted(folder, wanted);
+  });
+  if (!paths.empty()) haul.beside.clear();
 }
 
 void List(const JobRecord& record, Haul& haul) {
@@ -379,6 +390,8 @@ void List(const JobRecord& record, Haul& haul) {
     haul.files = std::move(listing.files);
     haul.folders = std::move(listing.folders);
     haul.slots = std::move(listing.slots);
+    haul.unreadable_folders = std::move(listing.unreadable);
+    haul.beside = std::move(listing.beside);
     haul.is_old = listing.is_old;
   } catch (const NothingThere&) {
     haul.has_no_folder = true;
@@ -441,6 +454,41 @@ void PrintHaul(const Haul& haul, const fs::path& folder) {
                      : fmt::format("; {} {} not brought", missing, missing == 1 ? "was" : "were"));
 }
 
+constexpr size_t kMostNamed = 5;
+
+std::span<const std::string> FirstOf(const std::vector<std::string>& paths) {
+  return std::span(paths).first(std::min(paths.size(), kMostNamed));
+}
+
+// Neither are on the list of files.
+void SayWhatIsOutOfReach(const Haul& haul) {
+  const std::string root = haul.root == TaskRoot::kKeep ? "{keep}/" : "";
+  for (const std::string& folder : FirstOf(haul.unreadable_folders)) {
+    Say("tfdist: {}: {}{} cannot be looked into there: what it holds was not brought\n", haul.host,
+        root, folder);
+  }
+  if (haul.unreadable_folders.size() > kMostNamed) {
+    Say("tfdist: {}: nor can {} more\n", haul.host, haul.unreadable_folders.size() - kMostNamed);
+  }
+  if (!haul.unreadable_folders.empty()) {
+    Say("  try: there, chmod u+rwx of the folder, or sudo where it belongs to another account; "
+        "then "
+        "pull again\n");
+  }
+  for (const std::string& path : FirstOf(haul.beside)) {
+    Say("tfdist: {}: {} lies outside of the folder in which the tasks start, and was not brought\n",
+        haul.host, path);
+  }
+  if (haul.beside.size() > kMostNamed) {
+    Say("tfdist: {}: so do {} more\n", haul.host, haul.beside.size() - kMostNamed);
+  }
+  if (!haul.beside.empty()) Say("  try: scp -r or rsync brings it from there\n");
+}
+
+bool HasMoreThere(const Haul& haul) {
+  return !haul.unreadable_folders.empty() || !haul.beside.empty();
+}
+
 void SayWhatIsMissing(const Haul& haul, const fs::path& folder) {
   for (const std::string& path : haul.changed) {
     Say("tfdist: {}: {} has changed while it was read: pull again\n", haul.host, path);
@@ -448,6 +496,7 @@ void SayWhatIsMissing(const Haul& haul, const fs::path& folder) {
   for (const std::string& path : haul.unreadable) {
     Say("tfdist: {}: {} cannot be read there: chmod u+r makes it readable\n", haul.host, path);
   }
+  SayWhatIsOutOfReach(haul);
   for (const std::string& path : haul.kept) {
     Say("tfdist: {} stays as it is: it is not as a pull of this job has left it\n",
         (folder / haul.name / path).string());
@@ -484,6 +533,9 @@ std::vector<std::string> PathsOf(const std::vector<RemoteFile>& files) {
 }
 
 json HaulJson(const Haul& haul, const fs::path& folder) {
+  std::vector<std::string> unreadable = haul.unreadable;
+  unreadable.insert(unreadable.end(), haul.unreadable_folders.begin(),
+                    haul.unreadable_folders.end());
   return {{"folder", (folder / haul.name).string()},
           {"host", haul.host},
           {"tasks", haul.tasks},
@@ -491,7 +543,8 @@ json HaulJson(const Haul& haul, const fs::path& folder) {
           {"bytes", BytesOf(haul)},
           {"here_count", haul.were_there},
           {"changed", haul.changed},
-          {"unreadable", haul.unreadable},
+          {"unreadable", unreadable},
+          {"beside", haul.beside},
           {"kept", haul.kept},
           {"newer", haul.newer},
           {"leading_out", PathsOf(haul.leading_out)}};
@@ -505,8 +558,14 @@ std::vector<std::string> MissingPaths(const std::vector<Haul>& hauls,
     const bool found = std::ranges::any_of(hauls, [&](const Haul& haul) {
       const auto inside = PathsIn(haul, {path});
       const auto is_meant = [&](const RemoteFile& file) { return IsWanted(file.path, inside); };
+      const auto may_hold = [&](const std::string& folder) {
+        return folder == "." || std::ranges::any_of(inside, [&](const std::string& wanted) {
+                 return (wanted + '/').starts_with(folder + '/');
+               });
+      };
       return std::ranges::any_of(haul.files, is_meant) ||
-             std::ranges::any_of(haul.leading_out, is_meant);
+             std::ranges::any_of(haul.leading_out, is_meant) ||
+             std::ranges::any_of(haul.unreadable_folders, may_hold);
     });
     if (!found) missing.push_back(path);
   }
@@ -522,7 +581,7 @@ void PrintPullAsJson(const JobRecord& record, const std::vector<Haul>& hauls,
                 {"not_there", MissingPaths(hauls, paths)},
                 {"failures", json::array()}};
   for (const Haul& haul : hauls) {
-    if (!haul.files.empty() || !haul.newer.empty())
+    if (!haul.files.empty() || !haul.newer.empty() || HasMoreThere(haul))
       value["folders"].push_back(HaulJson(haul, folder));
   }
   for (const Error& error : errors)
@@ -570,7 +629,7 @@ bool SayWhatIsNotThere(const JobRecord& record, const std::vector<Haul>& hauls,
   const auto missing = MissingPaths(hauls, paths);
   for (const std::string& path : missing) Say("tfdist: no task has written {}\n", path);
   const bool nothing = std::ranges::all_of(hauls, [](const Haul& h) {
-    return h.files.empty() && h.leading_out.empty() && h.newer.empty();
+    return h.files.empty() && h.leading_out.empty() && h.newer.empty() && !HasMoreThere(h);
   });
   const std::string folders = FoldersOfHosts(record);
   if (nothing && paths.empty() && all_answered) {
@@ -635,16 +694,22 @@ int PullCommand(const PullArguments& arguments) {
     } else {
       SayWhatWouldCome(hauls);
     }
-    for (const Haul& haul : hauls) SayWhatIsNewer(record, haul);
+    for (const Haul& haul : hauls) {
+      SayWhatIsOutOfReach(haul);
+      SayWhatIsNewer(record, haul);
+    }
     PrintErrors(errors);
-    const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty());
+    const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty()) ||
+                           std::ranges::any_of(hauls, HasMoreThere);
     return !errors.empty() ? kExitHost : lacks_one ? kExitJobFailed : kExitSuccess;
   }
   Progress progress;
   uint64_t missing_bytes = 0;
+  std::optional<FolderClaim> claim;
   for (Haul& haul : hauls) {
     if (haul.files.empty()) continue;
     MakeFolder(folder);
+    if (!claim) claim.emplace(folder);
     LocalPlace place(folder / haul.name, record.id);
     FindWhatIsToCome(haul, place);
     progress.Expect(BytesOf(haul), BytesOf(haul) - haul.missing_bytes);
@@ -669,8 +734,8 @@ int PullCommand(const PullArguments& arguments) {
     SayWhatIsMissing(haul, folder);
     SayWhatIsNewer(record, haul);
     SayWhatStays(haul);
-    unfinished =
-        unfinished || !haul.changed.empty() || !haul.unreadable.empty() || !haul.kept.empty();
+    unfinished = unfinished || !haul.changed.empty() || !haul.unreadable.empty() ||
+                 !haul.kept.empty() || HasMoreThere(haul);
   }
   if (arguments.json) PrintPullAsJson(record, hauls, folder, words.paths, errors);
   PrintErrors(errors);

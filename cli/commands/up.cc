@@ -667,7 +667,7 @@ class Launch {
     if (!in_doubt_ && left_.empty()) return RemoveRecord(record_.id);
     if (!in_doubt_) record_.last_seen.stage = LastSeen::Stage::kNotStarted;
     record_.last_seen.why = why;
-    SaveRecord(record_);
+    TrySaveRecord(record_);
   }
 
   void SayThatItIsInDoubt() const {
@@ -700,7 +700,7 @@ class Launch {
     NoteGit();
     record_.last_seen.stage = LastSeen::Stage::kRunning;
     record_.last_seen.began_ns = WallClockNanoseconds();
-    SaveRecord(record_);
+    TrySaveRecord(record_);
     mark_.reset();
     interrupts_->LetHangUpEnd();
     if (interrupted_) return EndAtOnce();

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -513,6 +514,17 @@ void SaveRecord(const JobRecord& record) {
   ReplaceFile(PathOf(record.id), EncodeRecord(record), 0600);
 }
 
+void TrySaveRecord(const JobRecord& record) {
+  static std::once_flag warned;
+  try {
+    SaveRecord(record);
+  } catch (const Error& error) {
+    std::call_once(warned, [&] {
+      Log("warning: this machine does not note how job {} fares: {}", record.id, error.cause());
+    });
+  }
+}
+
 bool IsKnownHere(std::string_view id) { return std::filesystem::exists(PathOf(id)); }
 
 void RemoveRecord(std::string_view id) {
@@ -528,7 +540,7 @@ void NoteLastSeen(const JobRecord& record, const LastSeen& seen) {
   if (known->last_seen.stage == LastSeen::Stage::kEnded) return;
   if (seen.stage == LastSeen::Stage::kStarting && seen.why.empty()) return;
   known->last_seen = seen;
-  SaveRecord(*known);
+  TrySaveRecord(*known);
 }
 
 std::vector<JobRecord> LoadRecords() {

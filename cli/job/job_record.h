@@ -151,11 +151,12 @@ std::string EncodeRecord(const JobRecord& record);
 JobRecord DecodeRecord(std::string_view text);
 // Throws Error(kFiles), before anything was started, when the record cannot be kept.
 void SaveRecord(const JobRecord& record);
+// Of a job that was saved before: where the disk is full, one line of stderr says so, and the command goes on.
+void TrySaveRecord(const JobRecord& record);
 void RemoveRecord(std::string_view id);
 bool IsKnownHere(std::string_view id);
-// Notes it in the job's record, where this machine has one that has the same first host; an end that is noted stays, and "starting" without
-// a reason says nothing. Throws
-// Error(kFiles).
+// Notes it in the job's record by TrySaveRecord, where this machine has one that has the same first host; an end that is
+// noted stays, and "starting" without a reason says nothing.
 void NoteLastSeen(const JobRecord& record, const LastSeen& seen);
 // Newest first. A file that cannot be read as a record is passed over, with a line on stderr.
 std::vector<JobRecord> LoadRecords();

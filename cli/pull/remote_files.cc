@@ -121,6 +121,12 @@ RemoteListing ParseRemoteFiles(std::string_view records) {
       listing.slots.push_back(ParseNumber<int>(record));
       continue;
     }
+    if (mode == "unreadable" || mode == "beside") {
+      auto& list = mode == "beside" ? listing.beside : listing.unreadable;
+      if (list.size() == kMostFolders) FailMalformed("more than 200,000 folders");
+      list.emplace_back(record);
+      continue;
+    }
     const std::string_view kind = TakeUpTo(':', mode);
     const bool is_link = kind == "link";
     const bool is_folder = kind == "folder";

@@ -24,6 +24,8 @@ struct RemoteFile {
 struct RemoteListing {
   std::vector<RemoteFile> files;  // and links
   std::vector<RemoteFile> folders;
+  std::vector<std::string> unreadable;  // folders below the root; "." is the root itself
+  std::vector<std::string> beside;      // outside of the root, on the host: absolute, at most 100
   std::vector<int>
       slots;  // of {keep}: the job's that share it with the one that was asked, itself among them
   // By an agent of an earlier version, which tells no modes, and sends files as long as they have become meanwhile.

@@ -603,7 +603,8 @@ class PullFolder(TypedDict):
     bytes: int  # of all its files on the host
     here_count: int  # of them, that were here already
     changed: list[str]  # while they were read: not brought
-    unreadable: list[str]  # on the host: not brought
+    unreadable: list[str]  # files, and folders that cannot be looked into, on the host: not brought
+    beside: list[str]  # what tasks have made on the host outside of the folder in which they start, at most 100: not brought
     kept: list[str]  # other files here that were left as they are
     newer: list[str]  # of {keep}: files that have changed since the job, by a newer one; they come only where a path names them
     leading_out: list[str]  # links out of the tasks' folder: not brought

@@ -1,5 +1,6 @@
 """`tfdist logs` of tasks that have run more than once."""
 
+import contextlib
 import datetime
 import json
 import os
@@ -231,6 +232,29 @@ class Logs(unittest.TestCase):
         self.assertEqual(saved.code, 3, saved)
         self.assertIn(f"{disk}/master-0.log: cannot write output: No space left on device; 64 MiB of its disk stay free\n  try: ", saved.err)
         self.assertEqual(list(disk.iterdir()), [])
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a disk")
+    def test_a_full_disk_here_hides_no_end(self):
+        """What a command has seen of the job comes first; the note of it is no more than a note."""
+        state = self.user.folder / ".local"
+        state.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", state], check=True)
+        self.addCleanup(subprocess.run, ["umount", state], check=True)
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", "echo out; sleep 1000"], slots=1))
+        self.user.run("up", "-d", file).expect(0)
+        self.user.wait_until_tasks_run()
+        with contextlib.suppress(OSError), open(state / "fill", "wb", buffering=0) as fill:
+            while True:
+                fill.write(bytes(4096))
+        warning = "warning: this machine does not note how job job-"
+        self.assertIn("running", self.user.run("status", "job").expect(0).out)
+        waiter = self.user.start("wait", "job")
+        down = self.user.run("down", "job").expect(0)
+        self.assertIn("nothing is left", down.err + down.out)
+        self.assertIn(warning, down.err)
+        self.assertIn("No space left on device", down.err)
+        self.assertEqual(waiter.wait(60), 1, waiter.err.read_text())
+        self.assertIn(warning, waiter.err.read_text())
 
     def be_hostile(self, harm):
         """The host of the job that is over."""

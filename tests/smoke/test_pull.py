@@ -283,6 +283,45 @@ class Pull(unittest.TestCase):
         self.assertIn("; 1 was not brought\n", pulled.out)
         self.assertIn("closed cannot be read there: chmod u+r makes it readable\n", pulled.err)
 
+    def test_a_folder_that_cannot_be_looked_into_is_named(self):
+        self.run_job("mkdir out; echo w >out/w")
+        (self.work(0) / "out").chmod(0)  # as root, or a container, leaves it
+        for words in (["worker:0"], ["worker:0", "--dry-run"], ["worker:0", "out/w"]):
+            pulled = self.pull(*words).expect(1)
+            self.assertIn("out cannot be looked into there: what it holds was not brought\n  try: there, chmod u+rwx", pulled.err)
+            self.assertNotIn("no task has written", pulled.err)
+        [folder] = json.loads(self.pull("worker:0", "--json").expect(1).out)["folders"]
+        self.assertEqual((folder["unreadable"], folder["file_count"]), (["out"], 0))
+        (self.work(0) / "out").chmod(0o755)
+        self.pull("worker:0").expect(0)
+        self.assertEqual(files_below(self.home), ["worker-0/out/w"])
+
+    def test_what_lies_beside_the_start_folder_is_named(self):
+        self.run_job("case $TFDIST_TASK in worker:1) mkdir ../results; echo w >../results/w;; esac")
+        pulled = self.pull().expect(1)
+        at = "/" + str(self.work(1).parent.relative_to(self.hosts[1].home.parent.parent))
+        self.assertIn(f"{self.hosts[1].address}: {at}/results lies outside of the folder in which the tasks start, "
+                      "and was not brought\n  try: scp -r", pulled.err)
+        self.assertNotIn("no task has written", pulled.err)
+        self.pull("worker:0").expect(0)
+
+    def test_two_pulls_into_one_folder_wait_for_each_other(self):
+        self.run_job("head -c 20000000 /dev/urandom >model.bin")
+        pulls = [self.user.start("pull", "job", "--to", str(self.home)) for _ in range(3)]
+        for pulled in pulls:
+            self.assertEqual(pulled.wait(120), 0, pulled.err.read_text())
+        for number in (0, 1):
+            self.assertEqual((self.home / f"worker-{number}/model.bin").read_bytes(), (self.work(number) / "model.bin").read_bytes())
+        self.assertEqual(files_below(self.home), ["worker-0/model.bin", "worker-1/model.bin"])
+
+    def test_two_saves_of_logs_into_one_folder_lose_no_line(self):
+        self.run_job("seq 1000000")
+        alls = [self.user.start("logs", "job", "worker:0", "--save", str(self.home), *words) for words in ([], ["-n", "3"], [])]
+        for saved in alls:
+            self.assertEqual(saved.wait(120), 0, saved.err.read_text())
+        sizes = sorted(path.stat().st_size for path in self.home.iterdir())
+        self.assertEqual(sizes[-1], len("".join(f"{n}\n" for n in range(1, 1000001))))
+
     def test_a_pull_that_was_killed_goes_on(self):
         self.run_job("case $TFDIST_TASK in worker:1) touch made;; esac")  # else nothing of the work folder stays
         content = bytes(range(256)) * (4096 * 64)  # 64 MiB
