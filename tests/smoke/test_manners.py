@@ -2,13 +2,12 @@
 
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import unittest
 
-from tests.support import clusters
+from tests.support import clusters, processes
 from tests.support.tfdist import BIN, ROOT, Tfdist
 from tests.support.waiting import wait_for
 
@@ -277,13 +276,15 @@ class Jobs(unittest.TestCase):
 
     def test_status_says_which_host_it_waits_for(self):
         self.user.run("up", "-d", self.write(["sleep", "infinity"], slots=1)).expect(0)
-        agents = [pid for pid in self.user.left()
-                  if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("tfdist-agent")]
-        self.assertEqual(len(agents), 1)
-        os.kill(agents[0], signal.SIGSTOP)
+
+        def only_agent():
+            found = [pid for pid in self.user.left() if processes.name_of(pid).startswith("tfdist-agent")]
+            return found[0] if len(found) == 1 else None
+        agent = wait_for(only_agent, lambda: f"one agent; there is {self.user.left()}")
+        os.kill(agent, signal.SIGSTOP)
         status = self.user.start("status")
         wait_for(lambda: b"tfdist: waiting for 127.0.0.1 to answer\n" in status.err.read_bytes(), "a word", 25)
-        os.kill(agents[0], signal.SIGCONT)
+        os.kill(agent, signal.SIGCONT)
         self.assertEqual(status.wait(60), 0)
         self.user.run("down", "--force", "job").expect(0)
 

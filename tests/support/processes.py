@@ -21,6 +21,11 @@ def alive(pid):
     return _state(pid) not in ("", "Z", "X")
 
 
+def name_of(pid):
+    """As ps(1) shows it; "": the process has ended."""
+    return _read(f"/proc/{pid}/comm").decode(errors="replace").strip()
+
+
 def pids():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
