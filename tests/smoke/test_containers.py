@@ -224,7 +224,7 @@ class OfAnEngine:
         inside = lambda text: engines.ask(hosts[0], self.engine, "top", engines.containers(hosts[0])[0]).count(text)
         for begin in ("sleep 8888", "env -i sleep 8888"):
             with self.subTest(begin=begin):
-                done = self.user.run("exec", "--timeout", "3s", "worker:0", "--", "sh", "-c", f"{begin} & echo begun; sleep 9999")
+                done = self.user.run("exec", "--timeout", "6s", "worker:0", "--", "sh", "-c", f"{begin} & echo begun; sleep 9999")
                 self.assertIn("| begun\n", done.out)
                 if inside("8888"):
                     self.assertNotIn("and was ended\n", done.err)

@@ -212,10 +212,10 @@ class Exec(unittest.TestCase):
         agent = 'eval "$(ssh-agent)" >/dev/null; until [ "$(cut -d " " -f 6 /proc/$SSH_AGENT_PID/stat)" = $SSH_AGENT_PID ]; do sleep 0.1; done'
         sleep = "(setsid env -i sleep 1000 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do sleep 0.1; done)"
         for program, command in (("ssh-agent", agent), ("sleep", sleep)):
-            for rest, code in (("exit 5", 5), ("sleep 1000", 124)):
+            for rest, code, limit in (("exit 5", 5, []), ("sleep 1000", 124, ["--timeout", "5s"])):
                 with self.subTest(program=program, rest=rest):
                     self.addCleanup(self.end_by_hand, program)
-                    done = self.exec("--timeout", "5s", "--", "sh", "-c", f"{command}; {rest}")
+                    done = self.exec(*limit, "--", "sh", "-c", f"{command}; {rest}")
                     self.assertEqual(done.code, code, done)
                     for name in self.names:
                         self.assertRegex(done.err, rf"tfdist: {name}: may still run: \d+ \({program}\)\n")

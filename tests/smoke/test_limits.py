@@ -96,9 +96,9 @@ class HiddenProcesses(OverSsh):
 
     def test_exec_claims_no_end_of_what_it_cannot_see(self):
         name = self.hosts[0].name
-        ask = ("exec", "-F", str(self.hosts.ssh_config), "-H", name, "--timeout", "5s", "--")
-        self.assertEqual(without_waiting(self.user.run(*ask, "true").expect(0).err), "")
-        ended = self.user.run(*ask, "sleep", "1000").expect(124)
+        ask = ("exec", "-F", str(self.hosts.ssh_config), "-H", name)
+        self.assertEqual(without_waiting(self.user.run(*ask, "--", "true").expect(0).err), "")
+        ended = self.user.run(*ask, "--timeout", "5s", "--", "sleep", "1000").expect(124)
         self.assertIn(f"tfdist: {name}: timed out, and was ended as far as can be seen\n", ended.err)
         self.assertIn(f"tfdist: {name}: may still run: other accounts' processes\n", ended.err)
 
