@@ -287,6 +287,7 @@ int ListOnHosts(const Sites& sites, bool as_json) {
   }
   as_json ? PrintHostsAsJson(errands, done.results) : PrintHosts(errands, done.results);
   PrintErrors(errors);
+  if (done.interrupted) return kExitInterrupted;
   return errors.empty() ? kExitSuccess : kExitHost;
 }
 

@@ -141,8 +141,10 @@ std::vector<OrderedRun> OrderRuns(const JobRecord& record, Attached& attached,
         .at("runs")
         .get<std::vector<OrderedRun>>();
   } catch (const protocol::Refusal& refusal) {
-    if (refusal.kind() == protocol::RefusalKind::kWrongState) FailIfItHasEnded(record);
-    throw;
+    if (refusal.kind() != protocol::RefusalKind::kWrongState) throw;
+    FailIfItHasEnded(record);
+    throw NoSuchJob(Phase::kControl, fmt::format("job {}: {}", record.id, refusal.cause()),
+                    fmt::format("tfdist wait {}; then the same `up` starts it anew", record.id));
   } catch (const LostConnection&) {
     FailIfItHasEnded(record);
     throw;

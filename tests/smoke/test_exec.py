@@ -276,6 +276,11 @@ class Exec(unittest.TestCase):
         self.assertEqual(process.out.read_text(), "---- h[1-2] (2)\ndone\n")
         self.assertIn("h3: remote shell: interrupted before the command was started", process.err.read_text())
 
+        listing = self.user.start("list", "-F", str(self.hosts.ssh_config), "-H", ",".join(self.names))
+        wait_for(lambda: "waiting for h" in listing.err.read_text(), "a word on h3")
+        listing.send_signal(signal.SIGINT)
+        self.assertEqual(listing.wait(20), 130)
+
     def test_a_parent_that_ignores_sigchld_is_no_obstacle(self):
         """As some CI runners, and `trap '' CHLD` in bash: the system then keeps no exit code of a child."""
         for transport in ("ssh", "openssh"):

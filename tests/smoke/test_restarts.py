@@ -99,6 +99,18 @@ class Restarts(unittest.TestCase):
         self.user.run("up", "-H", "localhost", "--no-workdir", "--", "true").expect(0)
         self.assertIn("  try: the same `tfdist up -H ...` starts a new one\n", self.user.run("restart", "true").expect(4).err)
 
+    def test_restart_of_a_job_that_is_stopping_names_it(self):
+        file = self.user.write("job.toml", clusters.local(
+            "job", ["sh", "-c", "trap 'echo saving' TERM; while :; do sleep 0.1; done"], slots=1).replace("[task]", '[task]\ngrace = "30s"'))
+        self.user.run("up", "-d", file).expect(0)
+        self.user.wait_until_tasks_run()
+        down = self.user.start("down", "job")
+        wait_for(lambda: "saving" in self.user.run("logs", "job").out, "a task that takes its time")
+        refused = self.user.run("restart", "job").expect(4).err
+        self.assertRegex(refused, r"job job-\S+: the job does not run: it is stopping\n  try: tfdist wait job-\S+; then the same `up` starts it anew\n")
+        self.user.run("down", "--force", "job").expect(0)
+        self.assertEqual(down.wait(60), 0, down.err.read_text())
+
     def test_a_task_that_fails_again_and_again_ends_the_job_with_its_cause(self):
         text = clusters.local("job", ["sh", "-c", "case $TFDIST_TASK in ps*) exec sleep infinity;; esac; echo hello; exit 3"], slots=1) + """
 [restart]
