@@ -13,6 +13,7 @@ tfdist_library(NAME tfdist_processes
     container/engine.cc
     container/gpu_support.cc
     container/image_load.cc
+    holder/client_watch.cc
     holder/container_of_task.cc
     holder/exec_search.cc
     holder/holder.cc

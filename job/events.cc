@@ -178,11 +178,13 @@ void from_json(const Json& json, TaskExit& value) {
 
 void to_json(Json& json, const Census& value) {
   json = {{"killed", value.killed}, {"left", value.left}, {"unknown", value.unknown}};
+  if (!value.clients.empty()) json["clients"] = value.clients;
 }
 void from_json(const Json& json, Census& value) {
   json.at("killed").get_to(value.killed);
   json.at("left").get_to(value.left);
   value.unknown = json.value("unknown", std::vector<std::string>());
+  value.clients = json.value("clients", std::vector<std::string>());
 }
 
 }  // namespace tfdist::protocol

@@ -33,6 +33,8 @@ struct Census {
   std::vector<std::string> killed;   // "pid 123 (sleep)": found and ended
   std::vector<std::string> left;     // still there: why
   std::vector<std::string> unknown;  // not known to be gone: why
+  // "docker run (pid 123) of worker:0": calls that tasks have made of daemons' clients (daemon_clients.h). What they began may stay.
+  std::vector<std::string> clients = {};
 };
 
 enum class JobResult { kNone, kSucceeded, kFailed, kStopped };  // kNone: it has none yet

@@ -61,6 +61,7 @@ HolderLoop::HolderLoop(const HolderOptions& options, const RunSpec& spec, Signal
       pass_delay_(kFirstPassDelay) {
   output_.CloseTaskEnds();
   NotePids();
+  if (!container_) clients_.emplace(spec, options.RunFolder());
   ExecuteTask(task_);
 }
 
@@ -92,9 +93,11 @@ void HolderLoop::Run() {
 
 void HolderLoop::Wait() {
   std::vector<pollfd> fds{{.fd = signals_.fd(), .events = POLLIN, .revents = 0},
-                          {.fd = task_.exec.fd(), .events = POLLIN, .revents = 0}};
+                          {.fd = task_.exec.fd(), .events = POLLIN, .revents = 0},
+                          {.fd = clients_ ? clients_->fd() : -1, .events = POLLIN, .revents = 0}};
   output_.AddTo(fds);
   poll(fds.data(), fds.size(), PollTimeout(clock_.Now(), NextDeadline()));
+  if (fds[2].revents != 0) clients_->Take();
 }
 
 TimePoint HolderLoop::NextDeadline() const {
@@ -102,6 +105,7 @@ TimePoint HolderLoop::NextDeadline() const {
   if (container_ && !task_ended_) {
     next = std::min({next, container_->next_try().value_or(next), container_->next_memory_look()});
   }
+  if (clients_ && !task_ended_) next = std::min(next, clients_->next_look());
   if (kill_at_) next = std::min(next, *kill_at_);
   if (next_pass_) next = std::min(next, *next_pass_);
   return next;
@@ -126,6 +130,7 @@ void HolderLoop::OnTime() {
     container_->HandOnSignals();
     container_->LookAtMemory();
   }
+  if (clients_ && !task_ended_ && now >= clients_->next_look()) clients_->Look();
   const bool lingers = task_ended_ && !next_pass_;
   if (lingers && output_.ended()) BeginKilling();  // nothing is left to wait for
   if (kill_at_ && now >= *kill_at_) BeginKilling();
@@ -213,6 +218,7 @@ void HolderLoop::SignalTask(int signal) {
 void HolderLoop::StopTask() {
   if (task_ended_ || signalled_) return;
   signalled_ = true;
+  if (clients_) clients_->Look(true);
   SignalTask(SIGTERM);
   kill(-task_.pid, SIGCONT);
   kill_at_ = clock_.Now() + grace_;
@@ -222,6 +228,7 @@ void HolderLoop::BeginKilling() {
   kill_at_.reset();
   signalled_ = signalled_ || !task_ended_;
   if (next_pass_) return;
+  if (clients_) clients_->Look(true);
   next_pass_ = clock_.Now();
   unkillable_at_ = clock_.Now() + kUnkillableAfter;
 }

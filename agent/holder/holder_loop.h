@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/holder/client_watch.h"
 #include "agent/holder/container_of_task.h"
 #include "agent/holder/memory_watch.h"
 #include "agent/holder/task_output.h"
@@ -75,6 +76,7 @@ class HolderLoop {
   TaskOutput output_;
   StartedTask task_;
   MemoryWatch memory_;
+  std::optional<ClientWatch> clients_;  // of a task without a container
   bool exec_known_ = false;
   bool warned_ = false;
   bool signalled_ = false;  // the task's end is our doing

@@ -1,5 +1,6 @@
 // Holders under a real keeper: each test is one thing that a task may do.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -7,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -116,6 +119,50 @@ TEST_F(HolderTest, KeepsExitCodesAndSignalsApart) {
   EXPECT_EQ(code_and_signal("a:3"), std::pair(0, SIGKILL));
   EXPECT_EQ(code_and_signal("a:4"), std::pair(0, SIGSEGV));
   EXPECT_EQ(code_and_signal("a:5"), std::pair(137, 0));
+}
+
+// A client of that name (a shell, which runs the script `run`) for 20 ms or so, as `docker run -d` is.
+TEST_F(HolderTest, ClientsOfDaemonsAreNotedHoweverDeepAndShort) {
+  const std::filesystem::path bin = folder_ / "bin";
+  std::filesystem::create_directory(bin);
+  std::filesystem::copy_file("/bin/sh", bin / "docker");
+  std::ofstream(bin / "run") << "sleep 0.02\n";
+  std::ofstream(bin / "ps") << "sleep 0.02\n";
+  std::ofstream(bin / "b.sh") << "docker run\ndocker run --token secret\n";
+  std::ofstream(bin / "a.sh") << "docker ps\nsh b.sh\n";
+  const auto in_bin = [&](RunSpec& spec) {
+    spec.env = {"PATH=" + bin.string() + ":/usr/bin:/bin"};
+    spec.cwd = bin;
+  };
+  StartRun("a:0", {"sh", "a.sh"}, 1, in_bin);
+  StartRun("a:1", Shell("docker ps"), 1, in_bin);
+  EXPECT_EQ(WaitForDone("a:0").code, 0);
+  EXPECT_EQ(WaitForDone("a:1").code, 0);
+  EXPECT_THAT(
+      ReadRunClients(TaskFolder("a:0") / RunFolderName(1, 1)),
+      testing::ElementsAre(testing::MatchesRegex(R"(docker run \(pid [0-9]+ and 1 more\))")));
+  EXPECT_THAT(ReadRunClients(TaskFolder("a:1") / RunFolderName(1, 1)), testing::IsEmpty());
+}
+
+// git and rsync call ssh(1), which ends with its work.
+TEST_F(HolderTest, AClientWhoseWorkEndsWithItIsNotedOnlyWhereItIsEnded) {
+  const std::filesystem::path bin = folder_ / "bin";
+  std::filesystem::create_directory(bin);
+  std::filesystem::copy_file("/bin/sh", bin / "ssh");
+  std::ofstream(bin / "h2") << "sleep $1\n";
+  const auto in_bin = [&](RunSpec& spec) {
+    spec.env = {"PATH=" + bin.string() + ":/usr/bin:/bin"};
+    spec.cwd = bin;
+  };
+  StartRun("a:0", Shell("ssh h2 0.3"), 1, in_bin);
+  StartRun("a:1", Shell("ssh h2 1000 & echo ready; wait"), 1, in_bin);
+  EXPECT_EQ(WaitForDone("a:0").code, 0);
+  WaitForLog("a:1", "ready\n");
+  Order("stop a-1 run-1-1");
+  EXPECT_EQ(WaitForDone("a:1").signal, SIGTERM);
+  EXPECT_THAT(ReadRunClients(TaskFolder("a:0") / RunFolderName(1, 1)), testing::IsEmpty());
+  EXPECT_THAT(ReadRunClients(TaskFolder("a:1") / RunFolderName(1, 1)),
+              testing::ElementsAre(testing::StartsWith("ssh (pid ")));
 }
 
 TEST_F(HolderTest, TheWarningSignalComesOnceHoweverOftenItIsOrdered) {

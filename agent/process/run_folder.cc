@@ -25,6 +25,7 @@ constexpr size_t kSmallLimitBytes = 64 << 10;
 // Where the first exit status is written, and a later one.
 constexpr const char* kExitAside = "exit.part";
 constexpr const char* kLeft = "left";
+constexpr const char* kClients = "clients";
 constexpr const char* kLaterExitAside = "exit.later";
 
 [[noreturn]] void FailAt(std::string_view what, const std::filesystem::path& path) {
@@ -43,6 +44,21 @@ void WriteRecord(const std::filesystem::path& path, std::string_view record) {
   FailPoint("record written");
   Rename(aside, path);
   FailPoint("record renamed");
+}
+
+void WriteLines(const std::filesystem::path& path, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  WriteRecord(path, text);
+}
+
+std::vector<std::string> ReadLines(const std::filesystem::path& path) try {
+  std::vector<std::string> lines;
+  const std::string text = ReadOwnFileIfExists(path, kSmallLimitBytes).value_or("");
+  for (std::string_view rest = text; !rest.empty();) lines.emplace_back(TakeUpTo('\n', rest));
+  return lines;
+} catch (const Error&) {
+  return {};
 }
 
 // nullopt when there is no such file, or no whole record in it.
@@ -139,22 +155,22 @@ void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskE
   FailPoint("exit renamed");
 }
 
-std::vector<std::string> ReadRunLeft(const std::filesystem::path& run_folder) try {
-  std::vector<std::string> processes;
-  const std::string text = ReadOwnFileIfExists(run_folder / kLeft, kSmallLimitBytes).value_or("");
-  for (std::string_view rest = text; !rest.empty();) {
-    processes.emplace_back(TakeUpTo('\n', rest));
-  }
-  return processes;
-} catch (const Error&) {
-  return {};
+std::vector<std::string> ReadRunLeft(const std::filesystem::path& run_folder) {
+  return ReadLines(run_folder / kLeft);
+}
+
+std::vector<std::string> ReadRunClients(const std::filesystem::path& run_folder) {
+  return ReadLines(run_folder / kClients);
 }
 
 void WriteRunLeft(const std::filesystem::path& run_folder,
                   const std::vector<std::string>& processes) {
-  std::string text;
-  for (const std::string& process : processes) text += process + '\n';
-  WriteRecord(run_folder / kLeft, text);
+  WriteLines(run_folder / kLeft, processes);
+}
+
+void WriteRunClients(const std::filesystem::path& run_folder,
+                     const std::vector<std::string>& calls) {
+  WriteLines(run_folder / kClients, calls);
 }
 
 }  // namespace tfdist::agent

@@ -7,6 +7,7 @@
 //   container  its id, written by that client
 //   pid    written by the holder once the task is forked: both processes' identity
 //   left   written by the holder where it has ended what the task left running: a process a line
+//   clients  written by the holder once it has seen that the task runs a client of a daemon: a call a line
 //   exit   written by the holder when the task has ended, or by the keeper when there is no
 //          holder to do it: every run that was asked for gets one
 //
@@ -38,11 +39,12 @@ struct RunFile {
 };
 // All files that the folder of one run may have. They are removed in this order: where `pid` stays and `exit` is gone, a
 // census believes that the exit code was lost.
-inline constexpr std::array<RunFile, 7> kRunFiles = {{{.name = "spec", .is_secret = true},
+inline constexpr std::array<RunFile, 8> kRunFiles = {{{.name = "spec", .is_secret = true},
                                                       {.name = "env", .is_secret = true},
                                                       {.name = "container", .is_secret = false},
                                                       {.name = "pid", .is_secret = false},
                                                       {.name = "left", .is_secret = false},
+                                                      {.name = "clients", .is_secret = false},
                                                       {.name = "exit", .is_secret = false},
                                                       {.name = "exit.later", .is_secret = false}}};
 
@@ -80,6 +82,9 @@ RunState ReadRunState(const std::filesystem::path& run_folder);
 // What the run's task has left running when it ended, and what was ended then: "pid 12 (raylet)". Unreadable: nothing.
 std::vector<std::string> ReadRunLeft(const std::filesystem::path& run_folder);
 
+// Which calls of daemons' clients the run's task has made: "docker run (pid 12)". Unreadable: nothing.
+std::vector<std::string> ReadRunClients(const std::filesystem::path& run_folder);
+
 // For holder and keeper. All throw Error(kFiles). -------------------------------------------------
 
 void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids);
@@ -87,6 +92,10 @@ void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids);
 // Replaces what was written before.
 void WriteRunLeft(const std::filesystem::path& run_folder,
                   const std::vector<std::string>& processes);
+
+// Likewise.
+void WriteRunClients(const std::filesystem::path& run_folder,
+                     const std::vector<std::string>& calls);
 
 // Gives the second place back, once no correction will come. Never fails.
 void ReleaseRunExit(const std::filesystem::path& run_folder);

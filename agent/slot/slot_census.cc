@@ -154,6 +154,12 @@ int AttemptOf(const std::filesystem::path& run) {
 // Their holders have ended it already. What earlier attempts left, earlier censuses have named.
 void AddWhatTasksHaveLeft(const SlotFolder& folder, protocol::Census& census) {
   std::vector<std::filesystem::path> runs = RunFolders(folder);
+  // Of all attempts: nobody has ended what a daemon runs.
+  for (const std::filesystem::path& run : runs) {
+    for (const std::string& call : ReadRunClients(run)) {
+      census.clients.push_back(fmt::format("{} of {}", call, TaskOf(run)));
+    }
+  }
   // The set-up has named its own before the job began.
   std::erase_if(runs, [](const auto& run) { return run.parent_path().filename() == kSetUpTask; });
   if (runs.empty()) return;

@@ -100,6 +100,7 @@ void EndThroughCoordinator(const JobRecord& record, bool force, std::string_view
 struct Swept {
   std::vector<std::string> left;
   std::vector<std::string> unknown;  // not known to be gone
+  std::vector<std::string> clients;  // as Census has them
   std::vector<std::string> details;
   bool was_there = true;  // something of the job
 };
@@ -121,6 +122,7 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
         deadline, [&] { return Sweep(record, slot, force, deadline, swept.details); });
     swept.left = std::move(census.left);
     swept.unknown = std::move(census.unknown);
+    swept.clients = std::move(census.clients);
   } catch (const NothingThere&) {
     // An agent that was never committed removes itself and its folder.
     swept.was_there = false;
@@ -133,6 +135,17 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
   return swept;
 }
 
+void NoteClients(EndReport& report, const std::string& host,
+                 const std::vector<std::string>& calls) {
+  for (const std::string& call : calls) {
+    report.handed_on = true;
+    const std::string detail = fmt::format("{}: {}", host, MayBeLeft(call));
+    if (std::ranges::find(report.details, detail) == report.details.end()) {
+      report.details.push_back(detail);
+    }
+  }
+}
+
 // `may_come`: an `up` may still reach hosts that have nothing yet.
 void ReportSwept(EndReport& report, const std::string& host, const Swept& swept, bool may_come) {
   const bool clear = swept.left.empty() && swept.unknown.empty() && (swept.was_there || !may_come);
@@ -141,19 +154,21 @@ void ReportSwept(EndReport& report, const std::string& host, const Swept& swept,
   for (const std::string& process : swept.left) {
     report.details.push_back(fmt::format("{}: still there: {}", host, process));
   }
+  NoteClients(report, host, swept.clients);
   report.one_is_unseen = report.one_is_unseen || !swept.unknown.empty();
   for (const std::string& process : swept.unknown) {
     report.details.push_back(fmt::format("{}: not known to be gone: {}", host, process));
   }
 }
 
-void NoteKilled(const protocol::JobState& state, std::vector<std::string>& details) {
+void NoteKilled(const protocol::JobState& state, EndReport& report) {
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const auto& census = state.slots[slot].census;
     if (!census) continue;
     for (const std::string& process : census->killed) {
-      details.push_back(fmt::format("{}: ended: {}", state.plan.slots[slot].host, process));
+      report.details.push_back(fmt::format("{}: ended: {}", state.plan.slots[slot].host, process));
     }
+    NoteClients(report, state.plan.slots[slot].host, census->clients);
   }
 }
 
@@ -301,7 +316,8 @@ EndReport EndJob(const JobRecord& record, bool force, std::string_view why) {
   // swept, and may not have come back to it.
   if (ended && !asked.empty() && report.unreachable.empty()) SweepFirstHost(record, force);
   UniteSlots(report);
-  NoteKilled(state, report.details);
+  NoteKilled(state, report);
+  report.handed_on = report.handed_on || !record.clients.empty();
   for (const std::string& client : record.clients) {
     report.details.push_back(UnseenWorkOf(client));
   }
@@ -314,7 +330,7 @@ void PrintEndReport(const JobRecord& record, const EndReport& report, std::strin
       report.confirmed.size() + report.unconfirmed.size() + report.unreachable.size();
   if (report.all_confirmed()) {
     Say("tfdist: job {}: ended; {} on {}\n", record.id,
-        record.clients.empty() ? "nothing is left" : "no process of its tasks is left",
+        report.handed_on ? "no process of its tasks is left" : "nothing is left",
         CountedOf(report.confirmed.size(), hosts, "host"));
     for (const std::string& line : report.details) Say("  {}\n", line);
     return;

@@ -15,7 +15,8 @@ struct EndReport {
   std::vector<std::string> unconfirmed;  // answered, and something is left
   std::vector<std::string> unreachable;  // no answer
   std::vector<std::string>
-      details;  // a line each: what was left, why there was no answer, what is damaged
+      details;             // a line each: what was left, why there was no answer, what is damaged
+  bool handed_on = false;  // tasks have handed work to a daemon
   bool one_is_unseen = false;  // something may be left that the host cannot see
   [[nodiscard]] bool all_confirmed() const { return unconfirmed.empty() && unreachable.empty(); }
 };

@@ -84,10 +84,12 @@ struct InWords {
   }
   std::string operator()(const event::CensusTaken& taken) const {
     const size_t unknown = taken.census.unknown.size();
-    return fmt::format("census {}: {} killed, {} left{}{}", HostName(taken.slot),
+    const std::string clients = fmt::format("{}", fmt::join(taken.census.clients, ", "));
+    return fmt::format("census {}: {} killed, {} left{}{}{}", HostName(taken.slot),
                        taken.census.killed.size(), taken.census.left.size(),
                        unknown == 0 ? "" : fmt::format(", {} not known to be gone", unknown),
-                       NamesOf(taken.census.killed));
+                       NamesOf(taken.census.killed),
+                       clients.empty() ? "" : "; may be left: what these began: " + clients);
   }
   std::string operator()(const event::Snapshot& snapshot) const {
     return fmt::format(

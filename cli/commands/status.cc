@@ -13,6 +13,7 @@
 #include "cli/find/last_seen.h"
 #include "cli/find/other_hosts.h"
 #include "cli/link/bootstrap.h"
+#include "cli/plan/container_clients.h"
 #include "cli/render/table.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
@@ -100,13 +101,16 @@ void PrintTasks(const JobView& view, const std::vector<HostsWord>& others) {
   PrintLines(AlignColumns(rows, StdoutColumns()));
 }
 
-// What tasks have left in the background.
-void PrintEndedDaemons(const JobState& state) {
+// What tasks have left in the background, and may have left with daemons.
+void PrintLeft(const JobState& state) {
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const auto& census = state.slots[slot].census;
     if (!census) continue;
     for (const std::string& process : census->killed) {
       Print("ended on {}: {}\n", HostOf(state, static_cast<int>(slot)), process);
+    }
+    for (const std::string& call : census->clients) {
+      Print("on {}: {}\n", HostOf(state, static_cast<int>(slot)), MayBeLeft(call));
     }
   }
 }
@@ -135,7 +139,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
     Print("host {}: {} since {}{}\n", HostOf(state, static_cast<int>(slot)), NameOf(host.state),
           Span(WallClockNanoseconds() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
   }
-  PrintEndedDaemons(state);
+  PrintLeft(state);
   if (!view.trouble.empty()) Print("event log: {}\n", view.trouble);
   PrintLook(view.look, state);
 }

@@ -142,6 +142,8 @@ TEST_F(ContainerClients, AreKnownByTheProgram) {
 
 TEST_F(ContainerClients, OfOtherDaemonsAreKnown) {
   const std::pair<const char*, const char*> lines[] = {
+      {"systemd-run --user train", "systemd-run"},
+      {"systemd-run --user --scope train", ""},
       {"tmux new -d train", "tmux"},
       {"tmux -L mine new-session -d -s x train", "tmux"},
       {"tmux ls", ""},
@@ -204,6 +206,18 @@ TEST_F(ContainerClients, AreKnownInScriptsOfTheWorkdir) {
   EXPECT_THAT(Of(R"(["./train.sh"])" + workdir), ElementsAre("docker"));
   EXPECT_THAT(Of(R"(["bash", "train.sh"])" + workdir), ElementsAre("docker"));
   EXPECT_THAT(Of(R"(["./other.sh"])" + workdir), IsEmpty());
+}
+
+TEST_F(ContainerClients, AreKnownInScriptsThatOtherScriptsCall) {
+  std::filesystem::create_directory(folder() / "work/bin");
+  std::ofstream(folder() / "work/a.sh") << "#!/bin/sh\ncat notes\nexec sh bin/b.sh\n";
+  std::ofstream(folder() / "work/bin/b.sh") << "\"$(dirname \"$0\")/c\" a.sh\n";
+  std::ofstream(folder() / "work/bin/c") << "#!/bin/sh\ndocker run image\n";
+  std::ofstream(folder() / "work/notes") << "docker run image works, too\n";
+  std::ofstream(folder() / "work/d.sh") << "#!/bin/sh\ncat notes; sh d.sh\n";
+  const std::string workdir = "\nworkdir = \"work\"";
+  EXPECT_THAT(Of(R"(["sh", "a.sh"])" + workdir), ElementsAre("docker"));
+  EXPECT_THAT(Of(R"(["sh", "d.sh"])" + workdir), IsEmpty());
 }
 
 TEST(TfConfigOfTheUser, IsWarnedOf) {

@@ -9,6 +9,7 @@
 
 #include "base/process_limits.h"
 #include "base/text.h"
+#include "cli/plan/container_clients.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/known_end.h"
 #include "cli/show/same_end.h"
@@ -190,6 +191,13 @@ void ReportEnd(const JobRecord& record, const protocol::JobState& state, bool qu
         record.id);
   }
   WarnOfLostOutput(state);
+  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    const auto& census = state.slots[slot].census;
+    if (!census) continue;
+    for (const std::string& call : census->clients) {
+      Say("tfdist: {}: {}\n", HostOfSlot(state, static_cast<int>(slot)), MayBeLeft(call));
+    }
+  }
   for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
     for (const int slot : *doubtful) {
       Say("tfdist: {}: {}; run tfdist down {}\n", HostOfSlot(state, slot),

@@ -471,11 +471,15 @@ class EventStopping(TypedDict):
     fields: EventStoppingFields
 
 
-class EventCensusFields(TypedDict):
+class _EventCensusFields(TypedDict):
     slot: int
     killed: list[str]
     left: list[str]
     unknown: list[str]
+
+
+class EventCensusFields(_EventCensusFields, total=False):
+    clients: list[str]  # calls of daemons' clients, as docker run: what they began may stay; not there: none
 
 
 class EventCensus(TypedDict):

@@ -405,6 +405,31 @@ class Podman(OfAnEngine, unittest.TestCase):
     engine = "podman"
 
 
+class HandedOn(unittest.TestCase):
+    """A task without an image that runs docker itself, where no script tells."""
+
+    def test_a_container_that_a_task_starts_is_named_at_the_end(self):
+        started = ["dock" + "er", "run", "-d", "--rm", "--name", "handed", engines.IMAGE, "sleep", "7777"]
+        program = f"import subprocess as s; s.run({started!r}".replace("'docker'", "'dock' + 'er'") + ", check=True)"
+        with Tfdist("handed") as user:
+            user.write("work/a.sh", 'sh "$(dirname "$0")/b.sh"\n')
+            user.write("work/b.sh", f'python3 -c "{program}"\n')
+            file = user.write("cluster.toml", clusters.over_ssh(
+                "job", ["sh", "a.sh"], hosts[:1], layout="mirrored", ssh_config=hosts.ssh_config, task_extra='workdir = "work"\n')
+                + NO_RESTARTS)
+            up = user.run("up", file).expect(0)
+            self.addCleanup(engines.docker, hosts[0], "rm", "-f", "handed")
+            self.assertEqual(engines.containers(hosts[0]), ["handed"])
+            host = re.escape(hosts[0].address)
+            call = r"docker run \(pid \d+\) of worker:0"
+            left = rf"may be left: what {call} began; it belongs to a daemon, and docker ps shows it\n"
+            self.assertRegex(up.err, rf"tfdist: {host}: {left}")
+            self.assertRegex(user.run("status").out, rf"on {host}: {left}")
+            self.assertRegex(user.run("events").out, rf"census {host}: 0 killed, 0 left; may be left: what these began: {call}\n")
+            down = user.run("down").expect(0)
+            self.assertRegex(down.err, rf"ended; no process of its tasks is left on 1 host\n  {host}: {left}")
+
+
 class Refused(unittest.TestCase):
     def test_a_host_without_a_right_to_its_engine_says_so(self):
         with Hosts(1) as fresh, Tfdist("refused") as user:

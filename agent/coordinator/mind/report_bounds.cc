@@ -41,6 +41,7 @@ HostReport Bounded(HostReport report) {
     Bound(report.census->killed);
     Bound(report.census->left);
     Bound(report.census->unknown);
+    Bound(report.census->clients);
   }
   return report;
 }
