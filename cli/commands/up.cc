@@ -56,6 +56,7 @@
 #include "cli/stream/end_at_interrupt.h"
 #include "cli/stream/job_follower.h"
 #include "cli/stream/print.h"
+#include "cli/stream/running_tasks.h"
 #include "cli/tensorboard/tensorboard_beside.h"
 #include "job/layout.h"
 #include "wire/refusal.h"
@@ -180,10 +181,14 @@ std::vector<std::string> LinesOfSilence(const JobRecord& record) {
 }
 
 // Tasks that write that they wait for each other are not silent.
-std::vector<std::string> LinesOfAnotherCluster(const JobRecord& record) {
+std::vector<std::string> LinesOfVainOutput(const JobRecord& record) {
   try {
     const JobView view = LookAt(record, {}, kAskLimit, LookWish{.silent_after_ms = 0});
-    const std::string line = OfAnotherCluster(view.look, view.state);
+    std::string line = OfAnotherCluster(view.look, view.state);
+    // Of a first task that has ended the follower tells without a look.
+    if (line.empty() && WhoMayWaitForAnEndedTask(view.state).empty()) {
+      line = MayWaitForTheEnded(view.look, view.state);
+    }
     return line.empty() ? std::vector<std::string>() : std::vector{"tfdist: " + line};
   } catch (const Error&) {
     return {};  // as above
@@ -203,7 +208,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   options.interrupt_stops_job = started == Started::kHere;
   options.silent_after = std::chrono::milliseconds(record.silent_after_ms);
   options.on_silence = [&record] { return LinesOfSilence(record); };
-  options.on_output = [&record] { return LinesOfAnotherCluster(record); };
+  options.on_output = [&record] { return LinesOfVainOutput(record); };
   PrinterOptions printing = TerminalOptions();
   if (isatty(STDOUT_FILENO) == 0 || isatty(STDERR_FILENO) == 0) printing.stderr_fd = STDERR_FILENO;
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);

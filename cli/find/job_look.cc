@@ -421,6 +421,17 @@ std::string OfAnotherCluster(const JobLook& look, const JobState& state) {
   return sentences.empty() ? "" : sentences.front();
 }
 
+std::string MayWaitForTheEnded(const JobLook& look, const JobState& state) {
+  const bool is_bounded = state.plan.finish_timeout_ms > 0;
+  if (!look.deep || is_bounded || state.phase != protocol::JobPhase::kRunning) return "";
+  const Sight sight(look, state);
+  std::vector<std::string> sentences;
+  AddUnseen(sight, state, sentences);
+  if (!sentences.empty() || !TasksThat(sight, IsBusy).empty()) return "";
+  AddEnded(sight, state, sentences);
+  return sentences.empty() ? "" : sentences.front();
+}
+
 bool MayStandStill(const JobLook& look, const JobState& state) {
   if (!look.deep) return false;
   const bool none_computes = std::ranges::none_of(

@@ -39,6 +39,10 @@ std::vector<std::string> Sentences(const JobLook& look, const protocol::JobState
 // computes: the program may set its own TF_CONFIG. Else empty. Needs a deep look.
 std::string OfAnotherCluster(const JobLook& look, const protocol::JobState& state);
 
+// Tasks run, none computes, and some have ended with 0: which those are, and that the others may wait for them. Also of tasks
+// that write that they wait. Empty: no, or the job ends by itself.
+std::string MayWaitForTheEnded(const JobLook& look, const protocol::JobState& state);
+
 // Whether the silence of a job is worth a word: a deep look found no task that computes, or a task that has ended with 0
 // while others go on, which may wait for it, and some wait by computing.
 bool MayStandStill(const JobLook& look, const protocol::JobState& state);

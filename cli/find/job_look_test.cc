@@ -138,6 +138,21 @@ TEST_F(JobLookTest, AProgramWithAClusterOfItsOwnIsToldAlsoWhereItDialsAndWrites)
   EXPECT_EQ(OfAnotherCluster(look_, state_), "") << "the others may dial in time";
 }
 
+TEST_F(JobLookTest, WhoMayWaitForAnyEndedTaskIsToldAlsoWhereTheyWrite) {
+  EXPECT_EQ(MayWaitForTheEnded(look_, state_), "");
+  Apply(
+      event::TaskExited{.task = "worker:1", .attempt = 1, .run = 1, .exit = {}, .last_lines = {}});
+  look_.hosts[2].tasks.clear();
+  EXPECT_EQ(MayWaitForTheEnded(look_, state_),
+            "worker:1 has ended with exit code 0, and ps:0, worker:[0,2] still run: where they wait for "
+            "worker:1, the job never ends (`done` says whose end is the job's)");
+  At(3).cpu_percent = 97;
+  EXPECT_EQ(MayWaitForTheEnded(look_, state_), "");
+  At(3).cpu_percent = 0;
+  state_.plan.finish_timeout_ms = 1000;
+  EXPECT_EQ(MayWaitForTheEnded(look_, state_), "") << "the job ends by itself";
+}
+
 TEST_F(JobLookTest, SaysThatNothingIsFoundAndNothingWithoutALook) {
   EXPECT_THAT(Say(), ElementsAre(HasSubstr("none is stopped")));
   look_.deep = false;

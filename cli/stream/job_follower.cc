@@ -397,6 +397,12 @@ void JobFollower::HandleEvents(const protocol::Message& message) {
     next_event_ = event.number + 1;
     state_.Apply(event);
     if (options_.narrate) Narrate(event);
+    const auto* exited = std::get_if<event::TaskExited>(&event.body);
+    if (exited != nullptr && look_at_output_ && HasSucceeded(state_.tasks.at(exited->task))) {
+      // Others may wait for it from now on.
+      next_look_at_output_ = options_.silent_after;
+      look_at_output_ = std::min(*look_at_output_, Now() + options_.silent_after);
+    }
     const bool may_move = std::holds_alternative<event::Attempt>(event.body) ||
                           std::holds_alternative<event::Snapshot>(event.body);
     if (may_move) FollowToOtherHosts();

@@ -52,7 +52,8 @@ struct FollowOptions {
   // its own, and the lines that it returns are printed; again after more output. Bounds its waits.
   std::chrono::milliseconds silent_after{0};
   std::function<std::vector<std::string>()> on_silence = {};
-  // The same of tasks that write: called when the job has run for `silent_after`, twice that and so on, until it returns lines.
+  // The same of tasks that write: called when the job has run for `silent_after`, twice that and so on, and that long after a
+  // task has ended with 0, until it returns lines.
   std::function<std::vector<std::string>()> on_output = {};
 };
 

@@ -109,8 +109,8 @@ time.sleep(600)
                 self.assertEqual(up.wait(60), 130)
 
 
-    def up_says(self, name, script, sentence):
-        text = clusters.local(name, ["python3", "-c", script], extra=SILENT)
+    def up_says(self, name, script, sentence, slots=2):
+        text = clusters.local(name, ["python3", "-c", script], slots=slots, extra=SILENT)
         up = self.user.start("up", self.user.write(f"{name}.toml", text))
         wait_for(lambda: sentence in up.err.read_text(), lambda: up.err.read_text())
         up.send_signal(signal.SIGINT)
@@ -122,6 +122,13 @@ time.sleep(600)
                             "for _ in range(6000):\n    print('waiting for master:0', flush=True)\n    time.sleep(0.1)",
                             "Where they wait for master:0, the job never ends: `done` says whose end is the job's\n")
         self.assertEqual(said.count("master:0 has ended with exit code 0, and the job goes on; still running: "), 1)
+
+    def test_up_says_that_a_worker_has_ended_for_which_others_write_that_they_wait(self):
+        said = self.up_says("another", "import os, time\nif os.environ['TFDIST_TASK'] == 'worker:1': raise SystemExit\n"
+                            "for _ in range(6000):\n    print('waiting for worker:1', flush=True)\n    time.sleep(0.1)",
+                            "worker:1 has ended with exit code 0, and master:0, worker:0 still run: where they wait for worker:1, the job never ends "
+                            "(`done` says whose end is the job's)\n", slots=3)
+        self.assertEqual(said.count("worker:1 has ended with exit code 0"), 1)
 
     def test_up_says_by_itself_that_tasks_listen_elsewhere_while_they_write_and_dial(self):
         """As TensorFlow's servers with a cluster of the program's own: they dial where nobody is, and write that they wait."""
