@@ -418,6 +418,7 @@ class Launch {
     record_.bases = outcome.bases;
     if (!arguments_.quiet) SayWhatIsRemoved(outcome.removed);
     if (outcome.committed) SayWhatHostsHave(outcome);
+    if (outcome.committed) SayWhatIsLeftBehind();
     if (outcome.committed) return Committed(std::move(outcome.coordinator));
     return Failed(outcome);
   }
@@ -589,9 +590,16 @@ class Launch {
     if (!outcome.kept.empty() && !is_strange) SayWhatIsKept(outcome.kept);
   }
 
+  void SayWhatIsLeftBehind() const {
+    if (const auto warning = FilesLeftBehind(record_, LoadRecords())) {
+      PrintWarning(warning->text, warning->remedy);
+    }
+  }
+
   static void SayWhatIsRemoved(const std::vector<std::string>& folders) {
     if (folders.empty()) return;
-    Say("tfdist: removed {} old folder{} of finished jobs without files of tasks ({}{}); "
+    Say("tfdist: removed {} old folder{} of finished jobs without files of tasks "
+        "({}{}); "
         "agent.log on each host lists them\n",
         folders.size(), folders.size() == 1 ? "" : "s", folders.front(),
         folders.size() == 1 ? "" : ", ...");

@@ -62,24 +62,63 @@ UsageError KeptByStrangers(const std::string& name, const std::vector<KeptOnHost
 
 namespace {
 
+bool HasBegun(const JobRecord& other) {
+  using Stage = LastSeen::Stage;
+  return other.last_seen.stage != Stage::kNotStarted && other.last_seen.stage != Stage::kStarting;
+}
+
 // A job that has never begun has kept nothing. Of one of which that is not known, another project's counts.
 bool MayHaveKept(const JobRecord& other, const JobRecord& record) {
   using Stage = LastSeen::Stage;
   const bool is_of_another =
       !other.origin.workdir.empty() && other.origin.workdir != record.origin.workdir;
   return other.keeps && other.last_seen.stage != Stage::kNotStarted &&
-         (other.last_seen.stage != Stage::kStarting || is_of_another);
+         (HasBegun(other) || is_of_another);
+}
+
+template <typename Counts>
+const JobRecord* LastOfItsName(const JobRecord& record, const std::vector<JobRecord>& records,
+                               Counts counts) {
+  const JobRecord* last = nullptr;
+  for (const JobRecord& other : records) {
+    if (other.name != record.name || other.id == record.id || !counts(other)) continue;
+    if (last == nullptr || last->created < other.created) last = &other;
+  }
+  return last;
 }
 
 }  // namespace
 
 const JobRecord* LastThatKept(const JobRecord& record, const std::vector<JobRecord>& records) {
-  const JobRecord* last = nullptr;
-  for (const JobRecord& other : records) {
-    if (other.name != record.name || other.id == record.id || !MayHaveKept(other, record)) continue;
-    if (last == nullptr || last->created < other.created) last = &other;
+  return LastOfItsName(record, records,
+                       [&](const JobRecord& other) { return MayHaveKept(other, record); });
+}
+
+std::optional<NameWarning> FilesLeftBehind(const JobRecord& record,
+                                           const std::vector<JobRecord>& records) {
+  const JobRecord* last = record.keeps ? nullptr : LastOfItsName(record, records, HasBegun);
+  if (last == nullptr || last->elsewhere || last->keeps) return std::nullopt;
+  std::vector<std::string> left;
+  for (size_t slot = 0; slot < last->hosts.size(); ++slot) {
+    const HostPlan& host = last->hosts[slot];
+    const auto is_it = [&](const HostPlan& here) { return IsOneHost(here, host); };
+    const bool is_cleaned = slot >= last->bases.size() || last->bases[slot].empty();
+    // A task that starts in a folder of the host's own writes there.
+    const bool is_in_job = std::ranges::any_of(last->tasks, [&](const JobRecord::Task& task) {
+      return task.slot == static_cast<int>(slot) && task.folder.empty();
+    });
+    if (is_in_job && !is_cleaned && std::ranges::none_of(record.hosts, is_it))
+      left.push_back(host.name);
   }
-  return last;
+  if (left.empty()) return std::nullopt;
+  return NameWarning{
+      .text =
+          fmt::format("the last job called {} ({}) ran on {} too: what its tasks wrote there, if "
+                      "anything, no task of this job finds",
+                      record.name, last->id, FoldHosts(left)),
+      .remedy = fmt::format("tfdist pull {} brings it home; what tasks write into {{keep}}, the "
+                            "next job on the same hosts finds",
+                            last->id)};
 }
 
 std::vector<std::string> HostsLeftBehind(const JobRecord& record, const JobRecord& last) {

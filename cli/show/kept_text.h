@@ -25,6 +25,11 @@ UsageError KeptByStrangers(const std::string& name, const std::vector<KeptOnHost
 // The newest earlier job of that name that names {keep}; borrowed. nullptr: there is none.
 const JobRecord* LastThatKept(const JobRecord& record, const std::vector<JobRecord>& records);
 
+// The last job of that name ran on hosts that `record` has not, and without {keep}: a warning that names them, since their agents
+// are not asked. nullopt: no, or `clean` has removed what lay there.
+std::optional<NameWarning> FilesLeftBehind(const JobRecord& record,
+                                           const std::vector<JobRecord>& records);
+
 // Hosts of `last` that `record` has not: what lies there, no task of it finds.
 std::vector<std::string> HostsLeftBehind(const JobRecord& record, const JobRecord& last);
 // Tasks of both that run on another host now, on one of `last` all the same: they find what another task has kept.

@@ -71,6 +71,28 @@ TEST(LastThatKept, IsNoneThatNeverBeganUnlessItMayBeAnotherProjects) {
   EXPECT_EQ(LastThatKept(now, {first, killed})->id, "1");
 }
 
+TEST(FilesLeftBehind, AreOnHostsOfTheLastJobThatThisOneHasNot) {
+  const JobRecord now = RecordOf("5", {"h2", "h3"}, false);
+  JobRecord last = RecordOf("4", {"h1", "h2"}, false);
+  last.bases = {"/home/u/.cache/tfdist", "/home/u/.cache/tfdist"};
+  last.tasks = {{"worker:0", 0, {}}, {"worker:1", 1, {}}};
+  const auto warning = FilesLeftBehind(now, {RecordOf("3", {"h7"}, false), last, now});
+  ASSERT_TRUE(warning);
+  EXPECT_EQ(
+      warning->text,
+      "the last job called digits (4) ran on h1 too: what its tasks wrote there, if anything, no "
+      "task of this job finds");
+  EXPECT_FALSE(FilesLeftBehind(last, {now, last})) << "where it lay was never learned";
+  last.bases[0].clear();
+  EXPECT_FALSE(FilesLeftBehind(now, {last})) << "`clean` has removed it";
+  last.bases[0] = "/b";
+  last.tasks[0].folder = "/data/run";
+  EXPECT_FALSE(FilesLeftBehind(now, {last})) << "its task wrote elsewhere";
+  last.tasks[0].folder.clear();
+  last.last_seen.stage = LastSeen::Stage::kNotStarted;
+  EXPECT_FALSE(FilesLeftBehind(now, {last}));
+}
+
 TEST(TasksThatMoved, AreOnAnotherOfTheSameHosts) {
   JobRecord last = RecordOf("1", {"h1", "h2", "h3"}, true);
   for (int slot = 0; slot < 3; ++slot) {

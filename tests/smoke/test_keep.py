@@ -57,6 +57,14 @@ class Keep(unittest.TestCase):
                       "no task of this job finds\n", moved.err)
         self.assertNotIn("ran on", self.up(self.hosts[1:]).err)
 
+    def test_results_on_a_host_that_is_no_more_among_them_are_named_without_keep_too(self):
+        train = shell('[ "$RANK" = 0 ] && echo 100 >step; true')
+        self.up(self.hosts[:2], train)
+        job = self.user.job_id()
+        said = f"the last job called job ({job}) ran on {self.hosts[0].address} too: what its tasks wrote there, if anything, no task of this job finds"
+        self.assertIn(f"tfdist: warning: {said}\n  try: tfdist pull {job} brings it home; ", self.up(self.hosts[1:], train).err)
+        self.assertNotIn("ran on", self.up(self.hosts[1:], train).err)
+
     def with_spare(self, script):
         first, second, third = self.hosts
         text = clusters.over_ssh("job", shell(script), [first, second], layout="mirrored", ssh_config=self.hosts.ssh_config)
