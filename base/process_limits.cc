@@ -223,6 +223,16 @@ void CheckRoomForDescriptors(size_t least, Phase phase) {
               std::string(kDescriptorLimitRemedy));
 }
 
+void CheckRoomForFiles(uint64_t least_bytes, Phase phase) {
+  const auto limit = LimitOf(RLIMIT_FSIZE);
+  if (!limit || *limit >= least_bytes) return;
+  throw Error(
+      phase,
+      fmt::format("a process of this account may write files of at most {} there, and needs {}",
+                  SizeText(*limit), SizeText(least_bytes)),
+      std::string(kFileSizeLimitRemedy));
+}
+
 void CheckRoomForStack(Phase phase) {
   const auto limit = LimitOf(RLIMIT_STACK);
   if (!limit || *limit >= kLeastStackBytes) return;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,7 +28,7 @@ inline constexpr std::string_view kDescriptorLimitRemedy =
     "have the hard limit raised (ulimit -Hn, nofile in limits.conf, LimitNOFILE of systemd)";
 
 inline constexpr std::string_view kMemoryLimitRemedy =
-    "free memory there, or have the limit raised (ulimit -v, as in limits.conf, MemoryMax of "
+    "free memory there, or have the limit raised (ulimit -v or -d, as in limits.conf, MemoryMax of "
     "systemd)";
 
 inline constexpr std::string_view kFileSizeLimitRemedy =
@@ -58,6 +59,9 @@ void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase);
 
 // Throws Error(phase) where a process may have fewer descriptors than `least`, however it asks.
 void CheckRoomForDescriptors(size_t least, Phase phase);
+
+// Throws Error(phase) where a process may not write files of `least_bytes`.
+void CheckRoomForFiles(uint64_t least_bytes, Phase phase);
 
 // Throws Error(phase) where the stack of a process may be smaller than the agent's programs need, which the kernel would end.
 void CheckRoomForStack(Phase phase);

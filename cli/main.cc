@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
   // Keys lie in its memory for a moment: no core file. (Not RLIMIT_CORE, which tasks of this machine
   // would have too; this flag ends with execve.)
   prctl(PR_SET_DUMPABLE, 0);
+  // What exceeds the limit on the size of files is an error with a name, as a full disk is. What we start has the default.
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   // Some CI runners start programs with SIGCHLD ignored: no program that we start could be waited for.
   (void)std::signal(SIGCHLD, SIG_DFL);
   // The machine's openssl.cnf may name modules of its own OpenSSL, which have no place in the one that is linked in.

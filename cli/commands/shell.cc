@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 
 #include "base/clock.h"
@@ -92,6 +93,7 @@ Words SrunWords(const Site& site, const SshOptions& ssh) {
   getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = InheritedDescriptorLimit();
   setrlimit(RLIMIT_NOFILE, &limit);
+  (void)std::signal(SIGXFSZ, SIG_DFL);  // main.cc ignores it
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

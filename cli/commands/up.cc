@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/process_limits.h"
 #include "base/size_text.h"
 #include "base/text.h"
 #include "cli/cluster_file/standard_input.h"
@@ -1036,10 +1037,23 @@ class Launch {
   std::vector<std::string> left_;
 };
 
+// What this machine does not let this process have would end `up` while hosts are brought up.
+void CheckThisMachine(size_t hosts) try {
+  constexpr uint64_t kLeastFileBytes = 1'000'000;  // a job's record; more where files are packed
+  constexpr size_t kOtherThreads = 4;
+  CheckRoomForStack(Phase::kInternal);
+  CheckRoomForFiles(kLeastFileBytes, Phase::kInternal);
+  CheckRoomForThreads(static_cast<int>(hosts + kOtherThreads), 0, Phase::kInternal);
+} catch (const Error& error) {
+  throw error.WithHost("this machine");
+}
+
 }  // namespace
 
 int UpCommand(const UpArguments& arguments) {
+  CheckThisMachine(1);
   Plan plan = LoadPlan(arguments.source);
+  CheckThisMachine(plan.hosts.size());
   AskForHostNames(plan.hosts, plan.ssh);
   const bool is_longer = !plan.file.empty() && !arguments.source.job.command.empty();
   if (is_longer && !arguments.quiet) {

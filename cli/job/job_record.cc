@@ -49,7 +49,16 @@ constexpr std::chrono::seconds kFreshFor{30};
 constexpr std::chrono::minutes kDeadAfter{10};
 constexpr std::chrono::seconds kStaleAfter = 3 * kFreshFor;
 
+constexpr std::string_view kStateRemedy =
+    "make room there, or set XDG_STATE_HOME to a folder in which you may write: what this machine "
+    "knows of its jobs lies there";
+
 std::filesystem::path JobsFolder() { return StateFolder() / "jobs"; }
+
+// Throws Error(kFiles) with a remedy.
+void MakeJobsFolder() try { MakePrivateFolder(JobsFolder()); } catch (const Error& error) {
+  throw Error(error.phase(), error.cause(), std::string(kStateRemedy));
+}
 
 std::filesystem::path PathOf(std::string_view id) {
   return JobsFolder() / fmt::format("{}.json", id);
@@ -413,10 +422,11 @@ bool HasHost(const JobRecord& record, const HostPlan& host, const SshOptions& ss
 }
 
 BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {
-  MakePrivateFolder(JobsFolder());
+  MakeJobsFolder();
   file_.Reset(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file_.valid() || (flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && !HasNoLocks(errno))) {
-    throw Error(Phase::kFiles, WithErrno(fmt::format("cannot make {}", path_.string()), errno));
+    throw Error(Phase::kFiles, WithErrno(fmt::format("cannot make {}", path_.string()), errno),
+                std::string(kStateRemedy));
   }
   owner_ = fmt::format("{}\n{}\n", ThisMachine(), getpid());
   [[maybe_unused]] const ssize_t put = write(file_.get(), owner_.data(), owner_.size());
@@ -510,8 +520,12 @@ JobRecord DecodeRecord(std::string_view text) {
 }
 
 void SaveRecord(const JobRecord& record) {
-  MakePrivateFolder(JobsFolder());
-  ReplaceFile(PathOf(record.id), EncodeRecord(record), 0600);
+  MakeJobsFolder();
+  try {
+    ReplaceFile(PathOf(record.id), EncodeRecord(record), 0600);
+  } catch (const Error& error) {
+    throw Error(error.phase(), error.cause(), std::string(kStateRemedy));
+  }
 }
 
 void TrySaveRecord(const JobRecord& record) {

@@ -11,7 +11,7 @@ from tests.hosts.hosts import check_possible
 from tests.smoke.test_local import shell
 from tests.smoke.test_ssh import OverSsh
 from tests.support import processes
-from tests.support.tfdist import without_waiting
+from tests.support.tfdist import Tfdist, without_waiting
 from tests.support.waiting import wait_for
 
 # Not dumpable, as ssh-agent: hidden from its own account. It leaves the task's session, says that it runs, and stays.
@@ -308,6 +308,38 @@ class LowLimits(OverSsh):
         except OSError:
             return False
         return True
+
+
+class ThisMachine(unittest.TestCase):
+    """Limits of the account that calls `up`."""
+
+    def up_under(self, limit):
+        user = Tfdist("here")
+        self.addCleanup(user.close)
+        up = user.run("up", "-H", "localhost", "--name", "here", "--no-workdir", "--", "true", prefix=["sh", "-c", f'ulimit {limit} && exec "$@"', "sh"])
+        if up.code:
+            self.assertEqual([path for path in user.folder.rglob("*") if not path.is_dir()], [])
+            self.assertEqual(processes.matching(str(user.folder)), {})
+        return up
+
+    def test_too_little_for_up_itself_is_said_before_anything_starts(self):
+        for limit, said in (("-d 2000", "it has no memory for more (ulimit -u is "), ("-v 30000", "ulimit -v is 30000 KiB)\n  try: free memory there"),
+                            ("-s 64", "may have a stack of 64 KiB there, and needs 256\n  try: have the limit raised (ulimit -s, "),
+                            ("-f 1", " there, and needs 1.0 MB\n  try: have the limit raised (ulimit -f, ")):
+            with self.subTest(limit):
+                up = self.up_under(limit).expect(70)
+                self.assertIn("tfdist: this machine: ", up.err)
+                self.assertIn(said, up.err)
+        self.assertEqual(self.up_under("-n 1024").code, 0)
+
+    def test_a_home_without_room_or_leave_to_write_has_a_remedy(self):
+        with Tfdist("here") as user:
+            for options, said in (("ro", "Read-only file system"), ("size=16k", "No space left on device")):
+                script = ('mount -t tmpfs -o size=16k tmpfs "$HOME" && { head -c 16384 /dev/zero >"$HOME/full"; mount -o remount,"$0" "$HOME"; } && exec "$@"')
+                up = user.run("up", "-H", "localhost", "--name", "here", "--no-workdir", "--", "true",
+                              prefix=["unshare", "-m", "sh", "-c", script, options]).expect(3)
+                self.assertIn(said, up.err)
+                self.assertIn("\n  try: make room there, or set XDG_STATE_HOME to a folder in which you may write: ", up.err)
 
 
 if __name__ == "__main__":

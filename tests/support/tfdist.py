@@ -79,9 +79,10 @@ class Tfdist:
         path.write_text(text)
         return str(path)
 
-    def run(self, *args, seconds=120, cwd=None):
+    def run(self, *args, seconds=120, cwd=None, prefix=()):
+        """`prefix`: a command that executes tfdist."""
         done = subprocess.run(
-            [str(BIN / self.program), *args],
+            [*prefix, str(BIN / self.program), *args],
             env=self.env,
             cwd=cwd or self.folder,
             stdin=subprocess.DEVNULL,
