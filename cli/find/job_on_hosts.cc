@@ -167,7 +167,8 @@ JobRecord RecordOf(const Chosen& chosen, const Plan& plan, const JobsThere& all,
 }  // namespace
 
 std::string KnowJobOnHosts(const JobPlace& place, const std::string& word, Deed deed) {
-  if (deed != Deed::kLook && word.empty()) {
+  const JobsMeant any = {.named = !word.empty(), .on_hosts = true};
+  if (word.empty() && ConsentFor(deed, any) == Consent::kRefused) {
     throw UsageError(Phase::kUsage, "no job is named, and those on the hosts may be others'",
                      fmt::format("tfdist list -H {} shows which run there", place.hosts));
   }

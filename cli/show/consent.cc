@@ -35,6 +35,7 @@ Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   if (deed == Deed::kClean) return Consent::kAsked;
   if (deed == Deed::kUseKept) return Consent::kRefused;  // a word of its own says it: --take-keep
   if (deed == Deed::kLook && !jobs.named) return Consent::kGiven;
+  if (jobs.on_hosts && !jobs.named) return Consent::kRefused;
   if (deed == Deed::kForget || deed == Deed::kForgetLogs) return ConsentToForget(deed, jobs);
   if (jobs.running > 1) return Consent::kRefused;
   if (deed == Deed::kPurgeKept) return Consent::kAsked;

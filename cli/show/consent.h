@@ -31,7 +31,8 @@ struct JobsMeant {
   bool named = false;  // by a name, an id or a cluster file; else those that this machine knows
   size_t running = 0;  // or left by their `up` (job_record.h)
   size_t finished = 0;
-  bool by_id = false;  // `named` so: the one job that the user means
+  bool by_id = false;     // `named` so: the one job that the user means
+  bool on_hosts = false;  // those on the hosts that the user names (-H), which may be others'
 };
 
 enum class Consent {

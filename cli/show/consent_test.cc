@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <sstream>
@@ -17,19 +18,21 @@ struct Row {
   const char* commands;
   bool needs_job;      // it is always named: by its plan's name, or one by one
   bool by_id = false;  // which means one job
+  bool takes_hosts = true;
 };
 constexpr std::array kRows = {
     Row{Deed::kLook, "`status` `why` `top` `events` `wait` `logs` `pull` `tensorboard`", false},
-    Row{Deed::kEnter, "`exec` `shell`", false},
+    Row{Deed::kEnter, "`exec` `shell`", false, false, false},
     Row{Deed::kRestart, "`restart`", false},
     Row{Deed::kEnd, "`down` `down --force`", false},
     Row{Deed::kPurge, "`down --purge`", false},
     Row{Deed::kPurgeKept, "`down --purge` where `{keep}` goes", false},
-    Row{Deed::kReplace, "`up --replace`", true},
-    Row{Deed::kUseKept, "`up` where `{keep}` has files of another user or machine", true},
-    Row{Deed::kForget, "`prune` where files of tasks are left", false},
-    Row{Deed::kForgetLogs, "`prune` where none is", false},
-    Row{Deed::kForget, "`prune ID`", true, true},
+    Row{Deed::kReplace, "`up --replace`", true, false, false},
+    Row{Deed::kUseKept, "`up` where `{keep}` has files of another user or machine", true, false,
+        false},
+    Row{Deed::kForget, "`prune` where files of tasks are left", false, false, false},
+    Row{Deed::kForgetLogs, "`prune` where none is", false, false, false},
+    Row{Deed::kForget, "`prune ID`", true, true, false},
     Row{Deed::kClean, "`clean` `clean --purge` `clean -H`", true},
 };
 
@@ -42,10 +45,12 @@ constexpr std::array kColumns = {
     JobsMeant{.named = true, .running = 1, .finished = 1},
     JobsMeant{.named = true, .running = 0, .finished = 2},
     JobsMeant{.named = true, .running = 2, .finished = 0},
+    JobsMeant{.named = false, .running = 1, .finished = 2, .on_hosts = true},
 };
 
 std::string Cell(const Row& row, const JobsMeant& jobs) {
-  if (row.needs_job && !jobs.named) return "-";
+  if (jobs.on_hosts && !row.takes_hosts) return "-";
+  if (row.needs_job && !jobs.named && !jobs.on_hosts) return "-";
   if (row.by_id && jobs.running + jobs.finished > 1) return "-";
   JobsMeant meant = jobs;
   meant.by_id = row.by_id;
@@ -71,6 +76,13 @@ TEST(ConsentTest, IsWhatThePageShows) {
     // The last column is test_consent's: what becomes of the question where there is no terminal.
     EXPECT_NE(page.str().find(line + " "), std::string::npos) << line;
   }
+  const std::string text = page.str();
+  size_t rows = 0;
+  for (size_t at = text.find("\n| `"); at != text.npos; at = text.find("\n| `", at + 1)) ++rows;
+  EXPECT_EQ(rows, kRows.size());
+  const std::string header =
+      text.substr(text.find("| command |"), text.find("\n| ---") - text.find("| command |"));
+  EXPECT_EQ(std::ranges::count(header, '|'), static_cast<long>(kColumns.size()) + 3) << header;
 }
 
 TEST(ConsentTest, TheOnlyJobThatThereIsNeedsNoNameToBePurgedWhileItRuns) {

@@ -23,7 +23,9 @@ COLUMNS = {
     "JOB: one runs, others are over": (True, 1, 1),
     "JOB: several are over": (True, 0, 2),
     "JOB: several run": (True, 2, 0),
+    "`-H`, no JOB": (False, 1, 2),
 }
+ON_HOSTS = "`-H`, no JOB"
 # Of each row: its commands, each with what it needs after the job.
 ROWS = {
     "`status` `why` `top` `events` `wait` `logs` `pull` `tensorboard`": [
@@ -40,6 +42,8 @@ ROWS = {
     "`prune ID`": [(["prune"], [])],
     "`clean` `clean --purge` `clean -H`": [(["clean"], []), (["clean", "--purge"], []), (["clean", "-H", "localhost"], [])],
 }
+# Rows of which another test runs the command.
+ELSEWHERE = {"`up` where `{keep}` has files of another user or machine": "test_keep"}
 LOOKS, ENTERS, RESTARTS, ENDS, PURGES, PURGES_KEPT, REPLACES, FORGETS, FORGETS_LOGS, FORGETS_BY_ID, CLEANS = ROWS
 # What the jobs of a row have: files that they keep for each other, and only the newest one a folder; or no files at all.
 KEEPING, EMPTY, USUAL = "keeping", "empty", "usual"
@@ -59,10 +63,10 @@ CODES = {"restart": (0, 4), "top": (0, 4), "tensorboard": (1, 3, 4), "wait": (0,
 
 
 def table():
-    """(row, column) -> what stands there."""
+    """(row, column) -> what stands there: of all rows and columns that the page has."""
     lines = [line.strip("| \n").split(" | ") for line in (ROOT / "docs/consent.md").read_text().splitlines() if line.startswith("| ")]
     header = [line for line in lines if line[0] == "command"][0]
-    return {(line[0], column): cell for line in lines if line[0] in ROWS for column, cell in zip(header[1:], line[1:])}
+    return {(line[0], column): cell for line in lines if line[0] not in ("command", "---") for column, cell in zip(header[1:], line[1:])}
 
 
 class Situation:
@@ -111,7 +115,9 @@ def running(seen):
 class Consent(unittest.TestCase):
     def test_each_command_does_what_the_page_says(self):
         cells = table()
-        self.assertEqual(len(cells), len(ROWS) * (len(COLUMNS) + 1))
+        self.assertEqual(list(dict.fromkeys(column for _, column in cells)), [*COLUMNS, NO_TERMINAL])
+        self.assertEqual(sorted({row for row, _ in cells}), sorted([*ROWS, *ELSEWHERE]))
+        self.assertEqual(len(cells), (len(ROWS) + len(ELSEWHERE)) * (len(COLUMNS) + 1))
         for row in ROWS:
             asks = {cells[row, column] for column in COLUMNS} & {"asks", "offers"}
             self.assertEqual(cells[row, NO_TERMINAL] != "-", bool(asks), row)
@@ -119,6 +125,10 @@ class Consent(unittest.TestCase):
             situations = {}  # of each kind, until a command has changed it
             for row, commands in ROWS.items():
                 for command, rest in commands if cells[row, column] != "-" and (row, column) not in IMPOSSIBLE else []:
+                    if column == ON_HOSTS and not self.takes_hosts(command):
+                        continue
+                    if column == ON_HOSTS and "-H" not in command:
+                        command = [*command, "-H", "localhost"]
                     kind = KINDS.get(row, USUAL)
                     situation = situations.get(kind) or self.situation(runs, over, kind)
                     with self.subTest(column=column, command=command, row=row):
@@ -126,6 +136,12 @@ class Consent(unittest.TestCase):
                         self.no_terminal = cells[row, NO_TERMINAL]
                         self.walk(row, column, [*command, *self.job(row, command, named, situation), *rest], cells[row, column], situation)
                         situations[kind] = situation if situation.seen() == before else None
+
+    @staticmethod
+    def takes_hosts(command):
+        """Whether it has the option."""
+        done = subprocess.run([str(BIN / "tfdist"), command[0], "--help"], capture_output=True, text=True, timeout=20 * PATIENCE, check=True)
+        return "-H,--hosts" in done.stdout
 
     def situation(self, *args):
         situation = Situation(*args)
@@ -163,7 +179,9 @@ class Consent(unittest.TestCase):
         else:
             self.assertEqual(cell, "refuses")
             self.assertEqual(result.code, 2, result)
-            for job in running(before):
+            if column == ON_HOSTS:
+                self.assertIn("\n  try: tfdist list -H localhost shows which run there\n", result.err)
+            for job in running(before) if column != ON_HOSTS else []:
                 self.assertIn(job, result.err)
         self.assertEqual(situation.seen(), before, result)
         if (row, column) in FOLLOWED:
