@@ -80,6 +80,31 @@ UniqueFd OpenRoot(const fs::path& path) {
               "--to a folder of yours");
 }
 
+struct Piece {
+  size_t size_bytes = 0;
+  bool is_hole = false;
+};
+
+// Blocks of zeros are left out, as a task that sizes its file first has left them out: they would fill the disk here.
+Piece NextPiece(uint64_t offset, std::string_view bytes) {
+  constexpr uint64_t kBlockBytes = 4096;
+  Piece piece;
+  while (piece.size_bytes < bytes.size()) {
+    const uint64_t to_end = kBlockBytes - (offset + piece.size_bytes) % kBlockBytes;
+    const std::string_view block = bytes.substr(piece.size_bytes, to_end);
+    const bool is_hole = block.find_first_not_of('\0') == block.npos;
+    if (piece.size_bytes > 0 && is_hole != piece.is_hole) break;
+    piece.is_hole = is_hole;
+    piece.size_bytes += block.size();
+  }
+  return piece;
+}
+
+void WriteAllAt(int fd, std::string_view bytes, uint64_t offset, const std::string& name) {
+  if (lseek(fd, static_cast<off_t>(offset), SEEK_SET) < 0) Fail("cannot write", name);
+  WriteAll(fd, bytes, name);
+}
+
 std::optional<struct stat> LookAtFile(const LocalPlace& place, const std::string& path) {
   struct stat info {};
   const int failed = fstatat(place.fd(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW);
@@ -99,8 +124,28 @@ void LocalPlace::MakeFoldersOf(const std::string& path) {
   for (size_t slash = path.find('/'); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
     const std::string folder = path.substr(0, slash);
-    if (MakeFolder(fd_.get(), folder, root_ / folder)) brought_.NoteFolder({.path = folder});
+    if (MakeFolder(fd_.get(), folder, root_ / folder)) {
+      brought_.NoteFolder({.path = folder});
+    } else {
+      OpenAgain(folder);
+    }
   }
+}
+
+// One in which the host's account may not write either, and which an earlier pull has finished so.
+void LocalPlace::OpenAgain(const std::string& folder) {
+  const auto known = folders_.find(folder);
+  if (known == folders_.end() || (known->second.mode & S_IWUSR) != 0) return;
+  struct stat info {};
+  const int failed = fstatat(fd_.get(), folder.c_str(), &info, AT_SYMLINK_NOFOLLOW);
+  if (failed != 0 || (info.st_mode & S_IWUSR) != 0) return;
+  const auto is_it = [&](const Brought::Folder& one) {
+    return one.path == folder && one.is_finished;
+  };
+  if (std::ranges::none_of(brought_.Folders(), is_it)) return;
+  const UniqueFd fd = OpenFolder(fd_.get(), folder);
+  if (!fd.valid() || fchmod(fd.get(), S_IRWXU) != 0) Fail("cannot set the mode of", root_ / folder);
+  brought_.NoteFolder({.path = folder});
 }
 
 void LocalPlace::Finish() {
@@ -114,7 +159,7 @@ void LocalPlace::Finish(const Brought::Folder& folder) {
   const auto known = folders_.find(folder.path);
   if (!folder.is_finished) {
     const uint32_t mode = known == folders_.end() ? 0777 : known->second.mode;
-    if (fchmod(fd.get(), Allowed(mode) | S_IRWXU) != 0) {
+    if (fchmod(fd.get(), Allowed(mode) | S_IRUSR | S_IXUSR) != 0) {
       Fail("cannot set the mode of", root_ / folder.path);
     }
   }
@@ -154,7 +199,7 @@ void LocalCopy::Open() {
   fd_ = UniqueFd(
       openat(place_.fd(), part_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd_.valid() || fchmod(fd_.get(), 0600) != 0 ||
-      ftruncate(fd_.get(), static_cast<off_t>(offset_)) != 0 || lseek(fd_.get(), 0, SEEK_END) < 0) {
+      ftruncate(fd_.get(), static_cast<off_t>(offset_)) != 0) {
     Fail("cannot write", place_.root() / part_);
   }
 }
@@ -167,9 +212,18 @@ size_t LocalCopy::Write(std::string_view bytes) {
     CheckRoom(place_.root(), bytes.size());
     unchecked_bytes_ = 0;
   }
-  WriteAll(fd_.get(), bytes, (place_.root() / part_).string());
-  offset_ += bytes.size();
-  return bytes.size();
+  const std::string name = (place_.root() / part_).string();
+  const size_t taken = bytes.size();
+  while (!bytes.empty()) {
+    const Piece piece = NextPiece(offset_, bytes);
+    if (!piece.is_hole) WriteAllAt(fd_.get(), bytes.substr(0, piece.size_bytes), offset_, name);
+    offset_ += piece.size_bytes;
+    bytes.remove_prefix(piece.size_bytes);
+    // Its size says how much has come.
+    if (piece.is_hole && ftruncate(fd_.get(), static_cast<off_t>(offset_)) != 0)
+      Fail("cannot write", name);
+  }
+  return taken;
 }
 
 bool LocalCopy::Finish() {
@@ -196,6 +250,7 @@ void CopyLink(LocalPlace& place, const RemoteFile& link) {
   const std::string aside = fs::path(link.path).parent_path() / ".tfdist-link.part";
   (void)unlinkat(place.fd(), aside.c_str(), 0);  // of a pull that was killed
   if (symlinkat(link.target.c_str(), place.fd(), aside.c_str()) != 0 ||
+      utimensat(place.fd(), aside.c_str(), TimesOf(link).data(), AT_SYMLINK_NOFOLLOW) != 0 ||
       renameat(place.fd(), aside.c_str(), place.fd(), link.path.c_str()) != 0) {
     Fail("cannot make", place.root() / link.path);
   }

@@ -18,8 +18,8 @@ namespace tfdist::cli {
 
 // The folder of one task that copies come to, for nobody but the user. It stays open, and all below it is found from
 // there: another account that may write beside it cannot put a link in its place. Folders below it are made when the
-// first byte of a file in them has come, with mode 0700; Finish gives them their own modes. No mode is wider than the
-// umask allows. Belongs to one thread.
+// first byte of a file in them has come, with mode 0700; Finish gives them their own modes, with which the user can read them
+// at least. No mode is wider than the umask allows. Belongs to one thread.
 class LocalPlace {
  public:
   // Makes `root` where it is missing; its parent is there. A link, and a folder of another account, are errors.
@@ -39,6 +39,7 @@ class LocalPlace {
   void Finish();
 
  private:
+  void OpenAgain(const std::string& folder);
   void Finish(const Brought::Folder& folder);
 
   std::filesystem::path root_;
@@ -52,7 +53,7 @@ class LocalPlace {
 void CheckRoom(const std::filesystem::path& folder, uint64_t bytes);
 
 // Beside the file lies ".NAME.TIME-SIZE.part" until it is whole: a part of another version of it is
-// never gone on with. Links in the folder are not followed. A descriptor is open from the first byte
+// never gone on with. Blocks of zeros take no room. Links in the folder are not followed. A descriptor is open from the first byte
 // to the last one. The file has the host's time, and its mode as far as the umask allows.
 class LocalCopy {
  public:

@@ -46,7 +46,7 @@ class Pull(unittest.TestCase):
         return self.user.run("pull", "job", *args, "--to", str(self.home))
 
     def pull_until_a_file_has(self, most_bytes):
-        """The kernel kills it at its next byte (setrlimit(2)); its exit code."""
+        """It may not write one byte more (setrlimit(2)), and ends with that error; its exit code."""
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
@@ -199,6 +199,32 @@ class Pull(unittest.TestCase):
         self.assertEqual(self.pull("worker:0").code, 0)
         self.assertEqual((home / "private").stat().st_mtime_ns, 1)
 
+    def test_a_folder_that_is_closed_there_is_closed_here_and_the_next_pull_opens_it(self):
+        self.run_job("mkdir closed; echo 1 >closed/x; chmod 500 closed")
+        self.pull("worker:0").expect(0)
+        closed = self.home / "worker-0/closed"
+        self.assertEqual(closed.stat().st_mode & 0o7777, 0o500)
+        (self.work(0) / "closed/new").write_text("n")
+        self.pull("worker:0").expect(0)
+        self.assertEqual((closed / "new").read_text(), "n")
+        self.assertEqual(closed.stat().st_mode & 0o7777, 0o500)
+
+    def test_a_link_has_the_time_that_it_has_there(self):
+        self.run_job("echo 1 >model; ln -s model latest; touch -h -d 2020-01-01 latest")
+        self.pull("worker:0").expect(0)
+        here = (self.home / "worker-0/latest").lstat()
+        self.assertEqual(here.st_mtime_ns, (self.work(0) / "latest").lstat().st_mtime_ns)
+        self.assertEqual(here.st_mtime, 1577836800)
+
+    def test_a_sparse_file_takes_no_more_room_here(self):
+        self.run_job("truncate -s 64M model; printf x | dd of=model bs=1 seek=5000001 conv=notrunc status=none; "
+                     "printf end | dd of=model bs=1 seek=67108861 conv=notrunc status=none; truncate -s 8M zeros")
+        self.pull("worker:0").expect(0)
+        for name in ("model", "zeros"):
+            here, there = self.home / "worker-0" / name, self.work(0) / name
+            self.assertEqual(here.read_bytes(), there.read_bytes())
+            self.assertLessEqual(here.stat().st_blocks * 512, 256 * 1024)
+
     def test_a_link_in_the_place_of_a_tasks_folder_is_not_followed(self):
         self.run_job("echo k >authorized_keys")
         elsewhere = self.user.folder / "elsewhere"
@@ -322,7 +348,7 @@ class Pull(unittest.TestCase):
         sizes = sorted(path.stat().st_size for path in self.home.iterdir())
         self.assertEqual(sizes[-1], len("".join(f"{n}\n" for n in range(1, 1000001))))
 
-    def test_a_pull_that_was_killed_goes_on(self):
+    def test_a_pull_that_a_limit_has_ended_goes_on(self):
         self.run_job("case $TFDIST_TASK in worker:1) touch made;; esac")  # else nothing of the work folder stays
         content = bytes(range(256)) * (4096 * 64)  # 64 MiB
         folder = self.work(1) / "ck"
@@ -330,7 +356,7 @@ class Pull(unittest.TestCase):
         (folder / "large.bin").write_bytes(content)
         folder.chmod(0o755)
         os.utime(folder, ns=(1, 1))
-        self.assertEqual(self.pull_until_a_file_has(len(content) // 2), -signal.SIGXFSZ)
+        self.assertEqual(self.pull_until_a_file_has(len(content) // 2), 3)
         self.assertFalse((self.home / "worker-1/ck/large.bin").exists())
         [part] = self.home.rglob(".large.bin.*.part")
         self.assertEqual(part.stat().st_size, len(content) // 2)
