@@ -83,10 +83,25 @@ bool IsOld(const SlotFolder& folder, fs::file_time_type oldest) {
 
 bool IsOver(TimePoint deadline) { return SystemClock().Now() >= deadline; }
 
+// No line of a log goes without the user's word. What cannot be looked at counts.
+bool HasOutput(const SlotFolder& folder) {
+  const auto tasks = Entries(folder.tasks());
+  return !tasks || std::ranges::any_of(*tasks, [](const fs::path& task) {
+    const auto files = Entries(task);
+    return !files || std::ranges::any_of(*files, [](const fs::path& file) {
+      std::error_code error;
+      const bool is_log = file.extension() == ".log";
+      return is_log && (fs::file_size(file, error) > 0 || error);
+    });
+  });
+}
+
 // Looking through many work folders takes long, and so does an engine that hangs: a slot that stays is looked at again when
 // it seems a week older.
 bool HasToStay(const SlotFolder& folder, TimePoint deadline) {
-  if (!HasResults(folder, deadline) && !WhatMayBeLeft(folder, deadline)) return false;
+  if (!HasOutput(folder) && !HasResults(folder, deadline) && !WhatMayBeLeft(folder, deadline)) {
+    return false;
+  }
   if (IsOver(deadline))
     Log("{} stays: what it may hold was not looked at in time", folder.path().string());
   MarkUsed(folder.path());
@@ -159,13 +174,14 @@ std::vector<fs::path> RemoveOld(const fs::path& base, TimePoint deadline, const 
       if (KeepsSecrets(folder) && IsDead(folder, here, now)) {
         const auto used = fs::last_write_time(slot, error);
         LeaveFolder(folder);
-        fs::last_write_time(slot, used, error);  // it goes with its logs all the same
+        fs::last_write_time(slot, used, error);  // it goes as early all the same
       }
       if (!IsOld(folder, now - kKeepJobs)) continue;
       if (HasToStay(folder, deadline)) continue;
       RemoveSlotFolder(folder);
       if (fs::exists(slot, error)) continue;
-      Log("removed {}: over for more than a week, without files of a task", slot.string());
+      Log("removed {}: over for more than a week, without files and output of a task",
+          slot.string());
       removed.push_back(slot);
     }
   }

@@ -11,8 +11,8 @@
 namespace tfdist::agent {
 
 // Removes from `<base>/jobs` the slots whose newest log is older than a week, of which no process
-// runs on this host and in which no task has written anything (task_files.h: results stay for the
-// user to remove), from `<base>/bin` the agents that were last started two weeks ago, and from `<base>/setup` and `<base>/data` what no
+// runs on this host, whose tasks have written no file (task_files.h) and printed nothing: results and logs stay for the
+// user to remove; from `<base>/bin` the agents that were last started two weeks ago, and from `<base>/setup` and `<base>/data` what no
 // job has used for as long. Of a slot of
 // this machine (`here`) that was used before it was rebooted, or not for hours, and of which nothing runs, what is
 // secret goes at once; of one that another machine may have made, after a week. Nothing else: `base` may be a folder in which its user keeps other things. The file system's own clock

@@ -83,7 +83,7 @@ class RetentionTest : public testing::Test {
     info.name = "test";
     info.machine = machine;
     WriteSlotInfo(folder, info);
-    ReplaceFile(folder.TaskFolder("worker:0") / "1.log", "line\n", 0600);
+    ReplaceFile(folder.TaskFolder("worker:0") / "1.log", "", 0600);
     return folder;
   }
   // As an agent does it before a task runs.
@@ -125,6 +125,14 @@ TEST_F(RetentionTest, RemovesWhatIsOlderThanAWeekAndKeepsWhatRuns) {
   EXPECT_TRUE(fs::exists(quiet.info()));
 }
 
+TEST_F(RetentionTest, KeepsWhatATaskHasPrinted) {
+  const SlotFolder folder = MakeSlot("old");
+  ReplaceFile(folder.TaskFolder("worker:0") / "2.log", "line\n", 0600);
+  MakeOld(folder.path(), 800);
+  EXPECT_TRUE(RemoveOld(base_, Soon()).empty());
+  EXPECT_TRUE(fs::exists(folder.TaskFolder("worker:0") / "2.log"));
+}
+
 TEST_F(RetentionTest, KeepsALogThatIsStillWritten) {
   const SlotFolder folder = MakeSlot("old");
   MakeOld(folder.path(), 8);
@@ -158,8 +166,8 @@ TEST_F(RetentionTest, RemovesAWorkFolderThatIsAsItWasUnpacked) {
   fs::create_directory(folder.work() / "__pycache__");
   ReplaceFile(folder.work() / "__pycache__/module.pyc", "compiled", 0600);
   fs::create_directories(folder.TaskFolder("worker:0") / "run-1-1");
-  for (const char* name :
-       {"spec", "env", "env.part", "container", "pid", "left", "exit", "exit.part", "exit.later"}) {
+  for (const char* name : {"spec", "env", "env.part", "container", "pid", "left", "clients", "exit",
+                           "exit.part", "exit.later"}) {
     ReplaceFile(folder.TaskFolder("worker:0") / "run-1-1" / name, "x", 0600);
     MakeOld(folder.tasks(), 8);
   }

@@ -599,7 +599,7 @@ class Launch {
 
   static void SayWhatIsRemoved(const std::vector<std::string>& folders) {
     if (folders.empty()) return;
-    Say("tfdist: removed {} old folder{} of finished jobs without files of tasks "
+    Say("tfdist: removed {} old folder{} of finished jobs without files and output of tasks "
         "({}{}); "
         "agent.log on each host lists them\n",
         folders.size(), folders.size() == 1 ? "" : "s", folders.front(),

@@ -342,9 +342,9 @@ class LocalJob(unittest.TestCase):
         os.write(terminal.fd, b"\n")
         self.assertEqual(terminal.wait(), 0)
 
-    def test_old_results_stay_and_old_logs_go_with_a_word(self):
+    def test_old_results_and_logs_stay_and_what_is_empty_goes_with_a_word(self):
         self.user.write("work/data", "numbers")
-        for name, script in (("results", "echo weights > model.ckpt"), ("logs", "cat data")):
+        for name, script in (("results", "echo weights > model.ckpt"), ("logs", "cat data"), ("empty", "true")):
             file = self.user.write(f"{name}.toml", clusters.local(
                 name, shell(script), slots=1, task_extra='workdir = "work"'))
             self.user.run("up", file).expect(0)
@@ -353,13 +353,14 @@ class LocalJob(unittest.TestCase):
         week_ago = time.time() - 8 * 24 * 3600
         for path in [*jobs.glob("*/h0"), *jobs.glob("*/h0/events.jsonl"), *jobs.glob("*/h0/tasks/*/*")]:
             os.utime(path, (week_ago, week_ago))
-        old_logs = next(jobs.glob("logs-*")) / "h0"
+        empty = next(jobs.glob("empty-*")) / "h0"
         up = self.user.run("up", self.user.write("next.toml", clusters.local("next", shell("true"), slots=1)))
         self.assertEqual(up.code, 0, up)
         self.assertEqual(next(jobs.glob("results-*/run/work/model.ckpt")).read_text(), "weights\n")
-        self.assertFalse(old_logs.exists())
-        self.assertIn(f"removed 1 old folder of finished jobs without files of tasks (127.0.0.1: {old_logs})", up.err)
-        self.assertIn(f"removed {old_logs}", (self.user.slot_folder(0) / "agent.log").read_text())
+        self.assertIn("| numbers\n", self.user.run("logs", next(jobs.glob("logs-*")).name).expect(0).out)
+        self.assertFalse(empty.exists())
+        self.assertIn(f"removed 1 old folder of finished jobs without files and output of tasks (127.0.0.1: {empty})", up.err)
+        self.assertIn(f"removed {empty}", (self.user.slot_folder(0) / "agent.log").read_text())
 
     def test_replace_ends_the_old_job_first(self):
         self.user.write("work/.gitignore", "cache\n")
