@@ -192,6 +192,13 @@ void CheckCommand(const RunSpec& spec, const std::function<bool(const RunSpec&)>
   }
 }
 
+std::optional<MissingProgram> FindMissingProgram(const RunSpec& spec) {
+  for (std::optional<RunSpec> one = spec; one; one = Within(*one)) {
+    if (auto why = WhyNotExecutable(*one)) return MissingProgram{one->argv[0], *std::move(why)};
+  }
+  return std::nullopt;
+}
+
 void CheckModule(const RunSpec& spec, std::set<std::vector<std::string>>& asked) {
   constexpr int kMissing = 86;  // no Python ends so by itself
   constexpr std::chrono::seconds kLimit{10};

@@ -27,6 +27,13 @@ void CheckCommand(
 void CheckModule(const RunSpec& spec, std::set<std::vector<std::string>>& asked);
 
 // Why the holder could not execute argv[0]; nullopt where it can.
+struct MissingProgram {
+  std::string program;
+  std::string why;
+};
+// The first of the command's programs, from `env` or a shell to the innermost (base/inner_command.h), that cannot be executed here.
+std::optional<MissingProgram> FindMissingProgram(const RunSpec& spec);
+
 std::optional<std::string> WhyNotExecutable(const RunSpec& spec);
 
 }  // namespace tfdist::agent

@@ -21,7 +21,9 @@
 #include "agent/tasks/gpu_share.h"
 #include "agent/tasks/task_spec.h"
 #include "base/error.h"
+#include "base/inner_command.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "wire/data.h"
 
 namespace tfdist::agent {
@@ -118,12 +120,24 @@ class EnginesOfTasks {
   std::vector<std::pair<protocol::EngineKind, size_t>> found_;  // what was wanted, and its place
 };
 
-// What runs first: the entry point's program, where there is one.
-std::string ProgramIn(const ContainerRun& run, const ImageFacts& image) {
-  const auto& entrypoint = run.container.entrypoint;
-  if (entrypoint && !entrypoint->empty()) return *entrypoint;
-  if (!entrypoint && !image.entrypoint.empty()) return image.entrypoint.front();
-  return run.words.front();
+// The entry point, where there is one, and what it is given.
+std::vector<std::string> CommandIn(const ContainerRun& run, const ImageFacts& image) {
+  std::vector<std::string> words = image.entrypoint;
+  if (const auto& own = run.container.entrypoint) {
+    words = own->empty() ? std::vector<std::string>() : std::vector{*own};
+  }
+  words.insert(words.end(), run.words.begin(), run.words.end());
+  return words;
+}
+
+// `sh -c 'exec python3 train.py'` -> sh, python3.
+std::vector<std::string> ProgramsOf(std::vector<std::string> words) {
+  std::vector<std::string> programs = {words.front()};
+  while (auto inner = InnerOf(words)) {
+    words = std::move(inner->words);
+    programs.push_back(words.front());
+  }
+  return programs;
 }
 
 void RemoveTrial(const Engine& engine, const std::string& name) {
@@ -142,30 +156,36 @@ std::string PathOf(const ContainerRun& run) {
   return entry == run.env.end() ? "" : entry->substr(kPath.size());
 }
 
-std::vector<std::string> TrialOf(ContainerRun run, const Engine& engine, const std::string& program,
+std::vector<std::string> TrialOf(ContainerRun run, const Engine& engine,
+                                 const std::vector<std::string>& command,
                                  const SlotFolder& folder) {
-  run.words = {kContainerTrialRole, program, PathOf(run)};
+  run.words = {kContainerTrialRole, PathOf(run)};
+  run.words.insert(run.words.end(), command.begin(), command.end());
   return TrialFor(run, engine, folder.executable());
 }
 
-// Trials alike in all but the names of their tasks are one.
+// Trials alike in all but the names of their tasks, and what their programs are given, are one.
 std::vector<std::string> KindOfTrial(ContainerRun run, const Engine& engine,
-                                     const std::string& program, const SlotFolder& folder) {
+                                     const std::vector<std::string>& command,
+                                     const SlotFolder& folder) {
   run.name.clear();
   run.task.clear();
-  return TrialOf(std::move(run), engine, program, folder);
+  return TrialOf(std::move(run), engine, ProgramsOf(command), folder);
 }
 
-void TryContainer(const ContainerRun& run, const Engine& engine, const std::string& program,
-                  const SlotFolder& folder, TimePoint deadline) {
-  const std::vector<std::string> argv = TrialOf(run, engine, program, folder);
+void TryContainer(const ContainerRun& run, const Engine& engine,
+                  const std::vector<std::string>& command, const SlotFolder& folder,
+                  TimePoint deadline) {
+  const std::vector<std::string> argv = TrialOf(run, engine, command, folder);
   const std::vector<std::string> arguments(argv.begin() + 1, argv.end());
   const ProgramResult result = AskEngine(engine.kind, arguments, Within(kTrialLimit, deadline));
   if (result.exit_code == 0) return;
   RemoveTrial(engine, run.name);
   if (result.exit_code == kNoSuchCommand && !result.output.empty()) {
+    std::string_view why = result.output;
+    const std::string program(TakeUpTo('\n', why));
     FailContainer(
-        fmt::format("command '{}' of {}: {}, in image {}", program, run.task, result.output,
+        fmt::format("command '{}' of {}: {}, in image {}", program, run.task, why,
                     run.container.image),
         "is it in the image, and its path right? entrypoint = \"\" leaves the image's own out");
   }
@@ -245,10 +265,10 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
     CheckNotAmds(spec);
     const ContainerRun run = ContainerRunOf(spec, task, folder, info);
     (void)EnvOfContainer(run);
-    const std::string program = ProgramIn(run, image);
-    auto kind = KindOfTrial(run, engine, program, folder);
+    const std::vector<std::string> command = CommandIn(run, image);
+    auto kind = KindOfTrial(run, engine, command, folder);
     if (std::ranges::find(tried, kind) != tried.end()) continue;
-    TryContainer(run, engine, program, folder, deadline);
+    TryContainer(run, engine, command, folder, deadline);
     tried.push_back(std::move(kind));
   }
   return images;

@@ -11,16 +11,16 @@
 namespace tfdist::agent {
 
 int ContainerTrialMain(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 2) return 2;
+  if (arguments.size() < 2) return 2;
   Environment environment = Environment::OfHost();  // of the image
-  if (!arguments[1].empty()) environment.Set("PATH", arguments[1]);
+  if (!arguments[0].empty()) environment.Set("PATH", arguments[0]);
   RunSpec spec;
-  spec.argv = {arguments[0]};
+  spec.argv.assign(arguments.begin() + 1, arguments.end());
   spec.env = environment.Strings();
   spec.cwd = std::filesystem::current_path();
-  const std::optional<std::string> why = WhyNotExecutable(spec);
-  if (!why) return 0;
-  std::fputs(why->c_str(), stdout);
+  const std::optional<MissingProgram> missing = FindMissingProgram(spec);
+  if (!missing) return 0;
+  std::fputs((missing->program + '\n' + missing->why).c_str(), stdout);
   return kNoSuchCommand;
 }
 

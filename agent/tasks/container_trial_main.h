@@ -9,8 +9,8 @@ namespace tfdist::agent {
 inline constexpr const char* kContainerTrialRole = "container-trial";
 inline constexpr int kNoSuchCommand = 3;
 
-// `arguments`: a program, and the PATH where it is looked for; empty: the image's. 0: it can be executed; else
-// kNoSuchCommand, and why on stdout.
+// `arguments`: the PATH where programs are looked for, empty: the image's; then the command. 0: each of its programs can be executed;
+// else kNoSuchCommand, and on stdout the first that cannot, a newline, and why.
 int ContainerTrialMain(const std::vector<std::string>& arguments);
 
 }  // namespace tfdist::agent

@@ -273,6 +273,9 @@ class OfAnEngine:
     def test_what_is_missing_is_named_before_anything_starts(self):
         self.assert_refused(self.up(["nothing-here"]), "command 'nothing-here' of worker:0: not found in PATH=",
                             f"in image {engines.IMAGE}")
+        for rank in ("1", "2"):
+            self.assert_refused(self.up(["env", "A=1", "sh", "-c", f"exec nothing-within --rank {rank}"]),
+                                "command 'nothing-within' of worker:0: not found in PATH=", f"in image {engines.IMAGE}")
         self.assert_refused(self.up(["true"], image="127.0.0.1:9/absent:1"),
                             f"{self.engine} cannot pull image 127.0.0.1:9/absent:1: ", "connection refused",
                             f"try: does `{self.engine} pull 127.0.0.1:9/absent:1` work there?")
