@@ -143,9 +143,10 @@ TEST_F(JobLookTest, WhoMayWaitForAnyEndedTaskIsToldAlsoWhereTheyWrite) {
   Apply(
       event::TaskExited{.task = "worker:1", .attempt = 1, .run = 1, .exit = {}, .last_lines = {}});
   look_.hosts[2].tasks.clear();
-  EXPECT_EQ(MayWaitForTheEnded(look_, state_),
-            "worker:1 has ended with exit code 0, and ps:0, worker:[0,2] still run: where they wait for "
-            "worker:1, the job never ends (`done` says whose end is the job's)");
+  EXPECT_EQ(
+      MayWaitForTheEnded(look_, state_),
+      "worker:1 has ended with exit code 0, and ps:0, worker:[0,2] still run: where they wait for "
+      "worker:1, the job never ends (`done` says whose end is the job's)");
   At(3).cpu_percent = 97;
   EXPECT_EQ(MayWaitForTheEnded(look_, state_), "");
   At(3).cpu_percent = 0;
