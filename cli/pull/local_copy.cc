@@ -249,9 +249,12 @@ void CopyLink(LocalPlace& place, const RemoteFile& link) {
   place.MakeFoldersOf(link.path);
   const std::string aside = fs::path(link.path).parent_path() / ".tfdist-link.part";
   (void)unlinkat(place.fd(), aside.c_str(), 0);  // of a pull that was killed
-  if (symlinkat(link.target.c_str(), place.fd(), aside.c_str()) != 0 ||
-      utimensat(place.fd(), aside.c_str(), TimesOf(link).data(), AT_SYMLINK_NOFOLLOW) != 0 ||
-      renameat(place.fd(), aside.c_str(), place.fd(), link.path.c_str()) != 0) {
+  if (symlinkat(link.target.c_str(), place.fd(), aside.c_str()) != 0) {
+    Fail("cannot make", place.root() / link.path);
+  }
+  // Some file systems have no times of links.
+  (void)utimensat(place.fd(), aside.c_str(), TimesOf(link).data(), AT_SYMLINK_NOFOLLOW);
+  if (renameat(place.fd(), aside.c_str(), place.fd(), link.path.c_str()) != 0) {
     Fail("cannot make", place.root() / link.path);
   }
 }
