@@ -45,7 +45,8 @@ struct ListedSlot {
   uint64_t size_kib = 0;
   bool has_task_files = true;        // a task has written something into it, or this is not known
   bool out_of_time = false;          // it is not known, as looking through it took too long
-  std::vector<SlotTask> tasks = {};  // of a slot of `tasks_of`
+  std::string started_by = {};       // "alice@laptop", of a slot of `tasks_of`; empty: not known
+  std::vector<SlotTask> tasks = {};  // the same
   CommonTexts common = {};           // that their texts name
 };
 

@@ -101,7 +101,7 @@ void to_json(Json& json, const Serving& value) { json = NameIn(kServing, value);
 void from_json(const Json& json, Serving& value) { value = ValueIn(kServing, json); }
 
 TFDIST_JSON_FIELDS(ErrorBody, phase, cause, remedy, job, plan_sha256)
-TFDIST_JSON_FIELDS(Create, version, job, name, plan_sha256, slot, address, port,
+TFDIST_JSON_FIELDS(Create, version, job, name, plan_sha256, started_by, slot, address, port,
                    uncommitted_limit_ms, orphan_timeout_ms)
 TFDIST_JSON_FIELDS(FilePiece, sha256, offset, last)
 

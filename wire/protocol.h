@@ -127,6 +127,7 @@ struct Create {
   std::string job;
   std::string name;
   std::string plan_sha256;
+  std::string started_by;  // "alice@laptop", for people: at most kMostWhoBytes, no blank
   int slot = 0;
   std::string address;  // slot 0: where the coordinator listens
   int port = 0;         // slot 0: 0 = any free one

@@ -328,8 +328,17 @@ uint64_t KibOfSlot(const SlotFolder& folder, DiskUse use) {
   return folder.HasLevel() ? own + use.KibOf(folder.level()) : own;
 }
 
-// What its tasks run.
-void DescribeTasks(const fs::path& slot, protocol::ListedSlot& listed) {
+std::string StarterOf(const SlotFolder& folder) {
+  try {
+    return ReadSlotInfo(folder).started_by;
+  } catch (const Error&) {
+    return "";  // damaged
+  }
+}
+
+// Whose job it is, and what its tasks run.
+void DescribeJob(const fs::path& slot, protocol::ListedSlot& listed) {
+  listed.started_by = StarterOf(SlotFolder(slot));
   protocol::HostDescription description = ReadDescription(SlotFolder(slot));
   for (protocol::TaskDescription& task : description.tasks)
     listed.tasks.push_back({std::move(task.task), std::move(task.argv)});
@@ -366,7 +375,7 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimit
     }
     for (const fs::path& slot : SlotsIn(base)) {
       protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
-      if (listed.job == request.tasks_of) DescribeTasks(slot, listed);
+      if (listed.job == request.tasks_of) DescribeJob(slot, listed);
       if (!request.closely) continue;
       listed.size_kib = KibOfSlot(SlotFolder(slot), of_agents);
       const TimePoint deadline = std::min(SystemClock().Now() + limits.one_slot, all_by);

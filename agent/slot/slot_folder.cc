@@ -245,6 +245,7 @@ void WriteSlotInfo(const SlotFolder& folder, const SlotInfo& info) {
                                {"job", info.job},
                                {"name", info.name},
                                {"plan_sha256", info.plan_sha256},
+                               {"started_by", info.started_by},
                                {"slot", info.slot},
                                {"address", info.address},
                                {"port", info.port},
@@ -267,6 +268,7 @@ SlotInfo ReadSlotInfo(const SlotFolder& folder) {
     json.at("job").get_to(info.job);
     json.at("name").get_to(info.name);
     json.at("plan_sha256").get_to(info.plan_sha256);
+    info.started_by = json.value("started_by", "");
     json.at("slot").get_to(info.slot);
     json.at("address").get_to(info.address);
     json.at("port").get_to(info.port);

@@ -22,6 +22,7 @@ struct SlotInfo {
   std::string job;
   std::string name;
   std::string plan_sha256;
+  std::string started_by;  // "alice@laptop"; an earlier version did not say
   int slot = 0;
   std::string address;  // slot 0: where the coordinator listens
   int port = 0;

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "agent/control/control_listener.h"
 #include "agent/control/curve_keys.h"
 #include "agent/control/tcp_address.h"
@@ -29,10 +31,14 @@ constexpr std::chrono::seconds kLaunchLimit{10};
 constexpr int kThreadsOfASlot = 6;
 
 void Check(const protocol::Create& create) {
-  const bool fine = layout::IsPlainName(create.job, layout::kMostJobBytes) &&
-                    layout::IsPlainName(create.name, kMaxNameBytes) && create.slot >= 0 &&
-                    create.slot <= kMaxSlot;
-  if (!fine) throw Error(Phase::kStart, "the job's id, its name or the slot is malformed");
+  const bool fine =
+      layout::IsPlainName(create.job, layout::kMostJobBytes) &&
+      layout::IsPlainName(create.name, kMaxNameBytes) && create.slot >= 0 &&
+      create.slot <= kMaxSlot && create.started_by.size() <= protocol::kMostWhoBytes &&
+      std::ranges::none_of(create.started_by, [](unsigned char c) { return c <= ' '; });
+  if (!fine) {
+    throw Error(Phase::kStart, "the job's id, its name, its user or the slot is malformed");
+  }
 }
 
 SlotInfo MakeInfo(const protocol::Create& create, const AgentFile& executable) {
@@ -41,6 +47,7 @@ SlotInfo MakeInfo(const protocol::Create& create, const AgentFile& executable) {
   info.job = create.job;
   info.name = create.name;
   info.plan_sha256 = create.plan_sha256;
+  info.started_by = create.started_by;
   info.slot = create.slot;
   info.address = create.address;
   info.uncommitted_limit_ms = create.uncommitted_limit_ms;

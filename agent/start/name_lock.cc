@@ -33,8 +33,10 @@ bool Lock(int fd, const std::filesystem::path& path) {
 }
 
 void WriteOwner(int fd, const SlotInfo& info, const std::filesystem::path& slot_folder) {
-  const Json owner = {
-      {"job", info.job}, {"plan_sha256", info.plan_sha256}, {"folder", slot_folder.string()}};
+  const Json owner = {{"job", info.job},
+                      {"plan_sha256", info.plan_sha256},
+                      {"started_by", info.started_by},
+                      {"folder", slot_folder.string()}};
   if (ftruncate(fd, 0) != 0) throw Error(Phase::kStart, WithErrno("cannot write the lock", errno));
   WriteAll(fd, owner.dump() + "\n", "the lock on the job's name");
 }
@@ -44,9 +46,11 @@ void WriteOwner(int fd, const SlotInfo& info, const std::filesystem::path& slot_
       Json::parse(ReadOwnFileIfExists(path, kMaxLockBytes).value_or(""), nullptr, false);
   const bool known = owner.is_object();
   const std::string job = known ? owner.value("job", "") : "";
+  const std::string by = known ? owner.value("started_by", "") : "";
   throw protocol::NameTaken(
       Error(Phase::kStart,
-            fmt::format("a job named '{}' runs already: {}", info.name, known ? job : "unknown"),
+            fmt::format("a job named '{}' runs already: {}{}", info.name, known ? job : "unknown",
+                        by.empty() ? "" : ", started by " + by),
             "end it with `tfdist down`, or give this one another name"),
       job, known ? owner.value("plan_sha256", "") : "");
 }

@@ -142,7 +142,8 @@ void End(const OtherSlot& other, bool committed) {
 Error Refusal(const OtherSlot& other, std::string_view why) {
   return Error(
       Phase::kStart,
-      fmt::format("a job named '{}' {} on this host: {}", other.info.name, why, other.info.job),
+      fmt::format("a job named '{}' {} on this host: {}{}", other.info.name, why, other.info.job,
+                  other.info.started_by.empty() ? "" : ", started by " + other.info.started_by),
       fmt::format("end it with `tfdist down {}`, or give this one another name", other.info.job));
 }
 

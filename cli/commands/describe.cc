@@ -71,6 +71,7 @@ void PrintFacts(const JobRecord& record) {
         not_begun.empty() ? "" : ": ", not_begun);
   PrintFact("started:", fmt::format("{}{}{}", record.created, record.file.empty() ? "" : " from ",
                                     record.file.string()));
+  if (!record.started_by.empty()) PrintFact("from:", record.started_by);
   if (!IsKnownHere(record.id)) {
     Print("  no record of it is here: this is what its hosts know{}\n",
           record.file.empty() ? "" : ", and its plan is that of the file");
@@ -107,6 +108,7 @@ json DescriptionOf(const JobRecord& record) {
           {"name", record.name},
           {"state", StateName(record.last_seen)},
           {"created", record.created},
+          {"started_by", record.started_by},
           {"file", record.file.string()},
           {"workdir", record.origin.workdir},
           {"workdir_sha256", record.origin.workdir_hash},

@@ -12,6 +12,7 @@
 #include "cli/find/other_hosts.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
+#include "cli/job/state_folder.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/grace.h"
 #include "cli/plan/container_clients.h"
@@ -271,7 +272,12 @@ std::optional<std::string> StopItsUp(const JobRecord& record) {
 
 }  // namespace
 
-EndReport EndJob(const JobRecord& record, bool force, std::string_view why) {
+std::string WhyEndedBy(std::string_view command) {
+  return fmt::format("{} by {}", command, UserAndMachine());
+}
+
+EndReport EndJob(const JobRecord& record, bool force, std::string_view command) {
+  const std::string why = WhyEndedBy(command);
   EndReport report;
   std::optional<std::string> up = StopItsUp(record);
   protocol::JobState state;

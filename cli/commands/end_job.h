@@ -9,6 +9,11 @@
 
 namespace tfdist::cli {
 
+// Why a job ended.
+inline constexpr std::string_view kDownCommand = "tfdist down";
+// "tfdist down by alice@laptop".
+std::string WhyEndedBy(std::string_view command);
+
 // Each host stands in one list, once, however many slots it has.
 struct EndReport {
   std::vector<std::string> confirmed;    // nothing of the job is left there
@@ -25,8 +30,8 @@ struct EndReport {
 // when there is none, are asked directly. `force`: without grace. Harmless when the job is over.
 // The coordinator's plan says which hosts those are: `record` may have others, where the job was
 // started on another machine (AdoptJob).
-// `why`: of the job's end.
-EndReport EndJob(const JobRecord& record, bool force, std::string_view why = "tfdist down");
+// `command`: what ends it, for the job's end.
+EndReport EndJob(const JobRecord& record, bool force, std::string_view command = kDownCommand);
 
 // What `down` found, host by host. `again`: the command that does it again: "down --purge", say.
 void PrintEndReport(const JobRecord& record, const EndReport& report,

@@ -36,14 +36,17 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto kListLimit = 30s;
-// "USER ROLE FOLDER" of each of tfdist's processes, of all users: its arguments name its slot's folder, .../jobs/JOB/hN. A holder is
-// there while a task runs.
+// "USER ROLE FROM FOLDER" of each of tfdist's processes, of all users: its arguments name its slot's folder, .../jobs/JOB/hN. A holder is
+// there while a task runs. FROM is who started the job, of this account's; else "-".
 constexpr const char* kFindAgents = R"sh(
 for file in $(grep -las '/jobs/[^/]*/h[0-9]' /proc/[0-9]*/cmdline); do
   words=$(tr '\0' '\n' <"$file" 2>/dev/null)
   case $words in tfdist-agent* | /*/agent*) ;; *) continue ;; esac
   folder=$(printf '%s\n' "$words" | grep '/jobs/[^/]*/h[0-9]' | head -n 1)
-  printf '%s %s %s\n' "$(ls -ld "${file%/cmdline}" 2>/dev/null | awk '{print $3}')" "$(printf '%s\n' "$words" | sed -n 2p)" "$folder"
+  info=$(printf '%s\n' "$folder" | sed 's|\(/jobs/[^/]*/h[0-9]*\).*|\1/slot.json|')
+  from=
+  if [ -f "$info" ] && [ -O "$info" ]; then from=$(sed -n 's/.*"started_by":"\([^"\\]*\)".*/\1/p' "$info"); fi
+  printf '%s %s %s %s\n' "$(ls -ld "${file%/cmdline}" 2>/dev/null | awk '{print $3}')" "$(printf '%s\n' "$words" | sed -n 2p)" "${from:--}" "$folder"
 done
 cat /proc/1/cmdline >/dev/null 2>&1 || echo hidden)sh";
 // Its last line where /proc hides what other accounts run (hidepid in proc(5)).
@@ -60,6 +63,7 @@ json RowJson(const JobRecord& record) {
           {"state", StateName(record.last_seen)},
           {"why", record.last_seen.why},
           {"created", record.created},
+          {"started_by", record.started_by},
           {"ended_ns", record.last_seen.ended_ns},
           {"ended", EndedText(record.last_seen)},
           {"host_count", CountHosts(record.hosts)},
@@ -89,6 +93,12 @@ std::string LabelText(const JobRecord& record) {
     text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
   }
   return text.empty() ? "-" : text;
+}
+
+// "-": this user, on this machine.
+std::string FromText(const JobRecord& record) {
+  const std::string from = StrangerWhoStarted(record);
+  return from.empty() ? "-" : from;
 }
 
 std::string WhyText(const JobRecord& record) {
@@ -126,7 +136,7 @@ std::vector<JobRecord> RecordsWith(const std::vector<std::string>& labels) {
 void DropColumnsFor(size_t columns, std::vector<std::vector<std::string>>& rows) {
   constexpr size_t kEnough = 16;  // of a text that may be cut
   constexpr size_t kGap = 2;
-  for (const char* title : {"LASTED", "HOSTS", "TASKS", "AGE", "LABELS", "WHY"}) {
+  for (const char* title : {"LASTED", "HOSTS", "TASKS", "AGE", "LABELS", "FROM", "WHY"}) {
     std::vector<size_t> widths(rows[0].size(), 0);
     for (const auto& row : rows) {
       for (size_t at = 0; at < row.size(); ++at) {
@@ -156,6 +166,7 @@ int ListJobs(const std::vector<std::string>& labels) {
                     std::to_string(CountHosts(record.hosts)), std::to_string(record.tasks.size()),
                     Harmless(StartedFrom(record))});
   }
+  AddColumn("FROM", FromText, records, rows);
   AddColumn("WHY", WhyText, records, rows);
   AddColumn("LABELS", LabelText, records, rows);
   DropColumnsFor(StdoutColumns(), rows);
@@ -172,27 +183,38 @@ int ListAsJson(const std::vector<std::string>& labels) {
 
 using JobOfUser = std::pair<std::string, std::string>;  // job, user
 
+struct JobOnHost {
+  std::string from = "-";  // who started it: "alice@laptop"
+  bool has_tasks = false;
+};
+
 struct ProcessOfJob {
   JobOfUser job;
-  bool is_holder = false;
+  JobOnHost told;
 };
 
 struct JobOnHosts {
   std::vector<std::string> hosts;
-  bool has_tasks = false;
+  JobOnHost told;
 };
+
+void Unite(const JobOnHost& more, JobOnHost& told) {
+  told.has_tasks |= more.has_tasks;
+  if (told.from == "-") told.from = more.from;
+}
 
 // What a host has printed is text that anybody there may have made.
 std::optional<ProcessOfJob> ProcessIn(std::string_view line) {
   const std::string user(TakeWord(line));
   const bool is_holder = TakeWord(line) == "holder";
+  const std::string from(TakeWord(line));
   constexpr std::string_view kBefore = "/jobs/";
   const size_t before = line.rfind(kBefore);
   if (before == line.npos) return std::nullopt;
   line.remove_prefix(before + kBefore.size());
   const std::string job(line.substr(0, line.find('/')));
   if (!IsJobId(job)) return std::nullopt;
-  return ProcessOfJob{{job, user}, is_holder};
+  return ProcessOfJob{{job, user}, {from, is_holder}};
 }
 
 // How long ago the job was started, by its id.
@@ -205,8 +227,8 @@ std::string AgeOf(const std::string& job) {
 
 // What a host has answered.
 struct HostListing {
-  std::map<JobOfUser, bool> jobs;  // whether a task runs
-  bool hides_others = false;       // jobs of other accounts cannot be seen
+  std::map<JobOfUser, JobOnHost> jobs;
+  bool hides_others = false;  // jobs of other accounts cannot be seen
 };
 
 HostListing ListingIn(std::string_view output) {
@@ -214,7 +236,7 @@ HostListing ListingIn(std::string_view output) {
   listing.hides_others = output.ends_with(kHidden);
   while (!output.empty()) {
     const auto process = ProcessIn(TakeUpTo('\n', output));
-    if (process) listing.jobs[process->job] |= process->is_holder;
+    if (process) Unite(process->told, listing.jobs[process->job]);
   }
   return listing;
 }
@@ -222,11 +244,12 @@ HostListing ListingIn(std::string_view output) {
 json HostJson(const Errand& errand, const ErrandResult& result) {
   const HostListing listing = ListingIn(result.output);
   json jobs = json::array();
-  for (const auto& [job, has_tasks] : listing.jobs) {
+  for (const auto& [job, told] : listing.jobs) {
     jobs.push_back({{"job", job.first},
                     {"user", job.second},
+                    {"started_by", told.from == "-" ? "" : told.from},
                     {"created", CreatedBy(job.first)},
-                    {"has_tasks", has_tasks}});
+                    {"has_tasks", told.has_tasks}});
   }
   return {{"host", errand.label},
           {"jobs", jobs},
@@ -250,15 +273,15 @@ void PrintHosts(const std::vector<Errand>& errands, const std::vector<ErrandResu
     const HostListing listing = ListingIn(results[at].output);
     if (!results[at].error) answered.push_back(errands[at].label);
     if (listing.hides_others) blind.push_back(errands[at].label);
-    for (const auto& [job, has_tasks] : listing.jobs) {
+    for (const auto& [job, told] : listing.jobs) {
       jobs[job].hosts.push_back(errands[at].label);
-      jobs[job].has_tasks |= has_tasks;
+      Unite(told, jobs[job].told);
     }
   }
-  std::vector<std::vector<std::string>> rows = {{"JOB", "USER", "STATE", "AGE", "ON"}};
+  std::vector<std::vector<std::string>> rows = {{"JOB", "USER", "FROM", "STATE", "AGE", "ON"}};
   for (const auto& [job, here] : jobs) {
-    rows.push_back({Harmless(job.first), Harmless(job.second),
-                    here.has_tasks ? "tasks run" : "no task runs", AgeOf(job.first),
+    rows.push_back({Harmless(job.first), Harmless(job.second), Harmless(here.told.from),
+                    here.told.has_tasks ? "tasks run" : "no task runs", AgeOf(job.first),
                     Harmless(FoldHosts(here.hosts))});
   }
   if (!jobs.empty()) {

@@ -120,6 +120,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
   Print("job {}: {}, attempt {}, {}\n", record.id, StateWords(view), state.attempt,
         Span(until - state.committed_ns));
+  if (const std::string by = StrangerWhoStarted(record); !by.empty()) Print("  from: {}\n", by);
   std::vector<HostsWord> others;
   if (!view.live && state.phase != JobPhase::kEnded) {
     Print("  no agent of it runs on {}: {}; tfdist down {} ends what is left\n",
@@ -179,6 +180,7 @@ json ViewJson(const JobRecord& record, const JobView& view) {
   json value = {{"job", record.id},
                 {"name", record.name},
                 {"state", StateName(view)},
+                {"started_by", record.started_by},
                 {"live", view.live},
                 {"event_log", view.trouble},
                 {"attempt", state.attempt},

@@ -75,9 +75,7 @@ constexpr auto kSlowHost = 5s;
 constexpr auto kSlowRollBack = 1s;
 // Of a large repository it may take longer, and is not known then.
 constexpr auto kGitLimit = 3s;
-// Why a job ended.
-constexpr std::string_view kReplaces = "tfdist up --replace";
-constexpr std::string_view kDown = "tfdist down";  // as EndJob() says it
+constexpr std::string_view kReplaces = "tfdist up --replace";  // why a job ended
 // While files are packed.
 constexpr auto kLookForStop = 100ms;
 // For the coordinator of a job that may run already.
@@ -297,7 +295,9 @@ int JoinIt(const Plan& plan, const JobRecord& record, Interrupts& interrupts,
   }
   if (arguments.quiet && arguments.detach) Print("{}\n", job);
   if (!arguments.quiet) {
-    Say("tfdist: job {} runs already, from this plan{}\n", job,
+    const std::string by = StrangerWhoStarted(record);
+    Say("tfdist: job {} runs already, from this plan{}{}\n", job,
+        by.empty() ? "" : fmt::format(", started by {}", by),
         arguments.detach ? "" : ": joining it; Ctrl-C leaves it running");
   }
   if (arguments.detach) return kExitSuccess;
@@ -311,21 +311,36 @@ bool MayBeReplaced(const JobRecord& running, const Plan& plan) {
          (!plan.file.empty() && running.file == plan.file);
 }
 
+// "; alice@laptop started it 3h02m ago".
+std::string WhoseText(const JobRecord& running) {
+  const std::string by = StrangerWhoStarted(running);
+  if (by.empty() && !running.elsewhere) return "";
+  const int64_t created_ns = CreatedNanoseconds(running);
+  const std::string ago =
+      created_ns == 0 ? "" : fmt::format(" {} ago", Span(WallClockNanoseconds() - created_ns));
+  if (by.empty())
+    return fmt::format("; it was not started here{}: a colleague's, perhaps",
+                       ago.empty() ? "" : ", but" + ago);
+  return fmt::format("; {} started it{}", by, ago);
+}
+
 // The job of that name on slot 0, when it is the same plan: `up` again joins it.
 int Join(const Plan& plan, const Deployment::Outcome& outcome, const JobRecord& running,
          const JobRecord& wanted, Interrupts& interrupts, const UpArguments& arguments) {
   const protocol::NameTaken& taken = *outcome.name_taken;
   if (taken.plan_sha256() != wanted.plan_sha256) {
-    const bool is_known = Known(taken.job()).has_value();
     Say("tfdist: {}: job {} runs under this name, from another plan{}\n",
-        plan.hosts.at(outcome.taken_slot).name, taken.job(),
-        is_known ? "" : "; it was not started here: a colleague's, perhaps");
+        plan.hosts.at(outcome.taken_slot).name, taken.job(), WhoseText(running));
     // Of one that another machine started the plan is not here to compare.
-    if (is_known) ShowDifferences(running, wanted);
+    if (!running.elsewhere) ShowDifferences(running, wanted);
     const bool may_go = MayBeReplaced(running, plan);
-    Say("  try: {}\n", is_known ? fmt::format("tfdist down {}{}, or another name", taken.job(),
-                                              may_go ? ", or tfdist up --replace" : "")
-                                : "another name (--name NAME), or tfdist up --replace to end it");
+    if (running.elsewhere) {
+      Say("  try: --name NAME starts this one beside it; {} ends that one\n",
+          may_go ? fmt::format("--name {} --replace", running.name) : "tfdist down " + running.id);
+    } else {
+      Say("  try: tfdist down {}{}, or another name\n", taken.job(),
+          may_go ? ", or tfdist up --replace" : "");
+    }
     return kExitNoJob;
   }
   return JoinIt(plan, running, interrupts, arguments);
@@ -895,13 +910,14 @@ class Launch {
   static bool WasStopped(const std::string& id) {
     const auto known = Known(id);
     return known && known->last_seen.stage == LastSeen::Stage::kEnded &&
-           known->last_seen.result == "stopped" && known->last_seen.why == kDown;
+           known->last_seen.result == "stopped" && known->last_seen.why == WhyEndedBy(kDownCommand);
   }
 
   void AskBeforeItEndsAnother(const JobRecord& running) {
-    const std::string what =
-        fmt::format("job {} runs, which was started {}", running.id,
-                    running.elsewhere ? "on another machine" : "from " + running.origin.workdir);
+    const std::string what = fmt::format("job {} runs, which was started {}", running.id,
+                                         !running.elsewhere ? "from " + running.origin.workdir
+                                         : running.started_by.empty() ? "on another machine"
+                                                                      : "by " + running.started_by);
     bool confirmed = false;
     if (HasTerminal()) {
       Heeding([&] { confirmed = IsConfirmed(what + ": end it, and start this one?"); });

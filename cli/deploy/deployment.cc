@@ -14,6 +14,7 @@
 #include "base/json_fields.h"
 #include "cli/deploy/runtime_program.h"
 #include "cli/deploy/shared_check.h"
+#include "cli/job/state_folder.h"
 #include "cli/link/agent_start.h"
 #include "cli/link/bootstrap.h"
 #include "cli/link/embedded_agent.h"
@@ -432,6 +433,7 @@ void Deployment::StartOnHost(int slot) {
   create.job = cargo_.job.job;
   create.name = cargo_.job.name;
   create.plan_sha256 = cargo_.job.plan_sha256;
+  create.started_by = UserAndMachine();
   create.slot = slot;
   // An alias is no address to listen on.
   create.address = slot != 0 ? "" : plan.host_name.empty() ? plan.address : "::";

@@ -45,13 +45,18 @@ void LearnCommands(const std::vector<std::optional<RemoteJob>>& told, JobRecord&
 void LearnFromHosts(JobRecord& record) {
   record.bases.assign(record.hosts.size(), "");
   std::vector<std::optional<RemoteJob>> told(record.hosts.size());
+  std::vector<std::string> starters(record.hosts.size());
   (void)ForEachHost(record.hosts.size(), [&](size_t slot) {
     for (RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name, record.id)) {
       if (found.job != record.id) continue;
       record.bases[slot] = found.base;
+      starters[slot] = found.started_by;
       if (!told[slot] || found.slot == static_cast<int>(slot)) told[slot] = std::move(found);
     }
   });
+  const auto known =
+      std::ranges::find_if(starters, [](const std::string& who) { return !who.empty(); });
+  if (known != starters.end()) record.started_by = *known;
   LearnCommands(told, record);
 }
 
@@ -100,6 +105,7 @@ void TakeWhatTheHostKnows(const protocol::JobPlan& job, const Plan& plan, JobRec
 JobRecord RecordFor(const Plan& plan, const std::string& id) {
   JobRecord record = MakeRecord(plan, id, HashOf(plan));
   record.elsewhere = true;
+  record.started_by.clear();
   record.created = CreatedBy(id);
   return record;
 }

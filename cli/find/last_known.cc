@@ -53,6 +53,7 @@ nlohmann::json LastKnownJson(const JobRecord& record) {
   return {{"job", record.id},
           {"name", record.name},
           {"state", state},
+          {"started_by", record.started_by},
           {"live", false},
           {"last_known", true},
           {"attempt", 0},

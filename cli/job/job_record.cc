@@ -193,6 +193,7 @@ json ToJson(const JobRecord& record) {
           {"plan_sha256", record.plan_sha256},
           {"file", record.file.string()},
           {"created", record.created},
+          {"started_by", record.started_by},
           {"hosts", hosts},
           {"bases", record.bases},
           {"ssh", ToJson(record.ssh)},
@@ -228,6 +229,7 @@ JobRecord RecordFromJson(const json& value) {
   value.at("bases").get_to(record.bases);
   record.ssh = SshFromJson(value.at("ssh"));
   // Records of earlier versions lack them.
+  record.started_by = value.value("started_by", "");
   record.shared = value.value("shared", record.shared);
   record.clients = value.value("clients", record.clients);
   record.logdir = value.value("logdir", record.logdir);
@@ -487,6 +489,7 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.file = plan.file;
   const Moment now = Now();
   record.created = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", now.utc, now.milliseconds);
+  record.started_by = UserAndMachine();
   record.hosts = plan.hosts;
   record.bases.resize(plan.hosts.size());
   record.ssh = plan.ssh;
@@ -501,6 +504,10 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
                             CommandAsWritten(plan, task), FolderOfHost(plan, task)});
   }
   return record;
+}
+
+std::string StrangerWhoStarted(const JobRecord& record) {
+  return !record.elsewhere && record.started_by == UserAndMachine() ? "" : record.started_by;
 }
 
 std::string EncodeRecord(const JobRecord& record) {

@@ -61,6 +61,7 @@ struct JobRecord {
   std::string plan_sha256;
   std::filesystem::path file;   // the cluster file, as it was then
   std::string created;          // 2026-08-01T12:00:00.123Z
+  std::string started_by;       // "alice@laptop", for people; empty: not known
   std::vector<HostPlan> hosts;  // index = slot
   // tfdist's folder on each host; empty: not learned yet, or `clean` has removed what lay there of the job.
   std::vector<std::string> bases;
@@ -88,6 +89,9 @@ struct JobRecord {
 
 // As a shell line; paths that only the host knows are called what a cluster file calls them.
 std::string CommandAsWritten(const Plan& plan, const TaskOnHost& task);
+
+// Who started it: "alice@laptop", where that was somebody else, or the same user elsewhere; empty: not so, or not known.
+std::string StrangerWhoStarted(const JobRecord& record);
 
 // The folders of hosts in which tasks start, which are no part of the job's own folder: "/data/run, ~/run"; empty: none.
 std::string FoldersOfHosts(const JobRecord& record);

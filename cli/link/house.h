@@ -30,7 +30,8 @@ struct RemoteJob {
   std::string job;   // id
   int slot = 0;
   bool running = false;  // a keeper, agent or holder of it runs on this host
-  // What it runs, or may run in the place of another slot, where that was asked for.
+  // Where that was asked for: "alice@laptop", and what it runs, or may run in the place of another slot.
+  std::string started_by = {};
   std::vector<protocol::SlotTask> tasks = {};
   protocol::CommonTexts common = {};
 };

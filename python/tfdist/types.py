@@ -220,6 +220,7 @@ class _Status(TypedDict):
     job: str
     name: str
     state: str  # starting, running, restarting, stopping; unwatched: no agent of it runs on its first host; of a finished job the result; unreachable: its first host does not answer
+    started_by: str  # who called up: user@machine; empty: not known
     live: bool  # an agent of the job answered on the first host
     event_log: str  # what is wrong with the job's event log; empty: nothing
     attempt: int
@@ -523,6 +524,7 @@ class ListedJob(TypedDict):
     state: Literal["starting", "running", "unwatched", "not started", "succeeded", "failed", "stopped", "gone"]
     why: str  # the reason of a failure, or of a success by on_deadline
     created: str  # when up was called, RFC 3339
+    started_by: str  # who called up: user@machine; empty: not known
     ended_ns: int
     ended: str  # the same, RFC 3339; empty: not known
     host_count: int
@@ -535,6 +537,7 @@ class ListedJob(TypedDict):
 class ListedHostJob(TypedDict):
     job: str
     user: str  # the account there
+    started_by: str  # who called up: user@machine; empty: not known
     created: str  # when up was called, RFC 3339
     has_tasks: bool  # a task runs there
 
@@ -564,6 +567,7 @@ class Describe(TypedDict):
     name: str
     state: Literal["starting", "running", "unwatched", "not started", "succeeded", "failed", "stopped", "gone"]
     created: str  # when up was called, RFC 3339
+    started_by: str  # who called up: user@machine; empty: not known
     file: str  # the cluster file; empty: the job came from the command line, or it is not known
     workdir: str  # the folder on this machine; empty: nothing was sent
     workdir_sha256: str  # of all that was sent of it

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import signal
+import socket
 import stat
 import time
 import unittest
@@ -385,7 +386,7 @@ class HostsThatAreOff(OverSsh):
         same = fresh.write("cluster.toml", pathlib.Path(file).read_text())
         other = fresh.write("other.toml", pathlib.Path(file).read_text().replace("infinity", "1000"))
         refused = fresh.run("up", "-d", "--replace", other).expect(2).err
-        self.assertIn(f"nothing was started: job {job} runs, which was started on another machine, and runs on\n", refused)
+        self.assertRegex(refused, rf"nothing was started: job {job} runs, which was started by \S+@\S+, and runs on\n")
         self.assertEqual(self.user.status()["state"], "running")
         self.assertIn("runs already, from this plan", fresh.run("up", "-d", same).expect(0).err)
         self.assertIn(f"job {job}: running", fresh.run("status").expect(0).out)  # it has joined that one
@@ -724,6 +725,41 @@ class Faults(OverSsh):
         self.assertIn("  worker:1 is new\n", both.err)
         self.assertIn(f"  try: tfdist down {job}, or tfdist up --replace, or another name\n", both.err)
         self.assertNotIn("nothing was started", both.err)
+
+    def test_several_people_with_one_account_learn_whose_job_it_is(self):
+        hosts = self.start_hosts(2)
+        alice, bob = self.user, Tfdist("bob")
+        self.addCleanup(bob.close)
+        machine = socket.gethostname()
+        for user, name in ((alice, "alice"), (bob, "bob")):
+            user.env["LOGNAME"] = name
+
+        text = clusters.over_ssh("job", shell("sleep infinity"), hosts, layout="mirrored", ssh_config=hosts.ssh_config)
+
+        def up(user, command, *words):
+            return user.run("up", "-d", *words, user.write("job.toml", text.replace("sleep infinity", command)))
+
+        up(alice, "sleep infinity").expect(0)
+        job = alice.job_id()
+        self.assertNotIn("FROM", alice.run("list").out)
+        follows = alice.start("up", "job.toml")
+        refused = up(bob, "sleep 1000").expect(4)
+        self.assertRegex(refused.err, rf"job {job} runs under this name, from another plan; alice@{machine} started it \d+s ago\n"
+                                      r"  try: --name NAME starts this one beside it; --name job --replace ends that one\n")
+        asked = up(bob, "sleep 1000", "--replace").expect(2)
+        self.assertIn(f"job {job} runs, which was started by alice@{machine}, and runs on\n", asked.err)
+        self.assertIn(f"runs already, from this plan, started by alice@{machine}\n", up(bob, "sleep infinity").expect(0).err)
+        on_hosts = bob.run("list", "job.toml").out
+        self.assertRegex(on_hosts, rf"JOB +USER +FROM +STATE +AGE +ON\n{job} +\S+ +alice@{machine} +tasks run ")
+        self.assertEqual({one["started_by"] for host in json.loads(bob.run("list", "--json", "job.toml").out) for one in host["jobs"]}, {f"alice@{machine}"})
+        self.assertRegex(bob.run("list").out, rf" FROM .*\n{job} .* alice@{machine} ")
+        self.assertIn(f"\n  from: alice@{machine}\n", bob.run("status", "job").out)
+        self.assertIn(f"\n  from:     alice@{machine}\n", bob.run("describe", "job").out)
+        self.assertEqual(bob.status("job")["started_by"], f"alice@{machine}")
+        bob.run("down", job).expect(0)
+        self.assertEqual(follows.wait(60), 1)
+        for said in (follows.err.read_text(), *(alice.run(command, job).out for command in ("status", "why", "events"))):
+            self.assertIn(f"tfdist down by bob@{machine}", said)
 
     def test_another_first_host_is_a_difference_of_the_plan(self):
         hosts = self.start_hosts(3)

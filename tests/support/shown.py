@@ -27,6 +27,7 @@ MASKS = [
     (re.compile(r"^([a-z][\w-]+) \d[\w.:+~-]*$"), r"\1 VERSION"),
     (re.compile(r"known_hosts line \d+"), "known_hosts line N"),
     (re.compile(r"\]:\d+"), "]:PORT"),
+    (re.compile(r"(?<=\s)[\w.-]+@[\w.-]+(?=\s|$)"), "USER@MACHINE"),
     (re.compile(r" +"), " "),
 ]
 
