@@ -126,7 +126,13 @@ class Findings {
     for (const PortFact& port : facts.ports) {
       // One that the check itself has is told with the machines.
       if (!port.trouble || port.held_by >= 0) continue;
-      AddError(slot, "ports", port.trouble->why, port.trouble->remedy);
+      if (plan_.draws_ports) {
+        AddWarning(
+            slot, "ports", port.trouble->why,
+            "leave it to up, which draws other ports; `ports` in the cluster file names them");
+      } else {
+        AddError(slot, "ports", port.trouble->why, port.trouble->remedy);
+      }
     }
   }
 

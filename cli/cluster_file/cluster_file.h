@@ -156,7 +156,7 @@ struct ClusterFile {
   std::map<std::string, Located<PortRequest>> ports;
   bool apart = false;  // no task is to run: its hosts need not reach each other
   int port_draw =
-      0;  // with `any_ports`: another number, other ports; from the command, where some were taken
+      0;  // of ports that nobody has said: another number, other ports; from the command, where some were taken
   bool any_ports = false;                        // of roles that `ports` does not name
   std::optional<std::vector<std::string>> gpus;  // of each host that lists none itself
   TaskSettings task;

@@ -275,7 +275,7 @@ Plan MakePlan(const ClusterFile& file, const fs::path& folder, Problems& problem
   Plan plan;
   plan.name = file.name;
   plan.name_is_made = file.name_is_made;
-  plan.draws_ports = DrawsPorts(file);
+  plan.draws_ports = DrawsPorts(file) || !NamesPorts(file);
   plan.layout = file.layout.value;
   plan.hosts = PlanHosts(placement);
   PlanTasks(file, placement, plan, problems);

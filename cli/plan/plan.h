@@ -112,9 +112,10 @@ struct SshOptions {
 struct Plan {
   std::filesystem::path file;  // the cluster file, absolute; empty: there is none
   std::string name;
-  bool name_is_made = false;      // of the command: nobody has said it
-  bool draws_ports = false;       // tasks' ports follow from the name alone: others would do
-  std::string layout;             // uai | mirrored | roles
+  bool name_is_made = false;  // of the command: nobody has said it
+  bool draws_ports =
+      false;           // nobody has said the tasks' ports, or some are "auto": others would do
+  std::string layout;  // uai | mirrored | roles
   std::vector<HostPlan> hosts;    // index = slot; slot 0 carries the coordinator; spares last
   std::vector<TaskOnHost> tasks;  // in the order of `render`
   ClusterSpec cluster;

@@ -1,7 +1,9 @@
 #include "cli/plan/ports.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -37,15 +39,25 @@ std::string GroupOf(const ClusterFile& file, const Role& role) {
 
 Located<PortRequest> RequestOf(const ClusterFile& file, const std::string& group) {
   if (const auto* request = FindRequest(file, group)) return *request;
-  if (file.any_ports) return {{.any = true, .base = 0, .list = {}}, file.cluster.Below("ports")};
+  // Ports that nobody has said, and that are taken, count as "auto".
+  if (file.any_ports || file.port_draw > 0)
+    return {{.any = true, .base = 0, .list = {}}, file.cluster.Below("ports")};
   const int base = group == "ps" ? kDefaultPsPort : kDefaultPort;
   return {{.any = true, .base = base, .list = {}}, file.cluster.Below("ports").Below(group)};
 }
 
+// Two accounts may have a job of one name, and so may two machines.
+std::string AccountAndMachine() {
+  std::array<char, 256> machine{};
+  (void)gethostname(machine.data(), machine.size() - 1);
+  return fmt::format("{}@{}", getuid(), machine.data());
+}
+
 // Where the ports of a job begin that may have any: below those that kernels give to connections, and the same each time
-// that the job starts (FNV-1a), unless some of them were taken (`draw`).
-int BaseOf(std::string job, int draw) {
-  job.append(static_cast<size_t>(draw), '+');
+// that this account starts the job on this machine (FNV-1a), unless some of them were taken (`draw`).
+int BaseOf(const std::string& name, int draw) {
+  const std::string job = fmt::format("{} {}{}", AccountAndMachine(), name,
+                                      std::string(static_cast<size_t>(draw), '+'));
   constexpr uint32_t kLowest = 10'000;
   constexpr uint32_t kCount = 20'000;
   uint32_t hash = 2'166'136'261;

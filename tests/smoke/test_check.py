@@ -104,9 +104,9 @@ class FourHosts(Checked):
         hosts.ssh_config.write_text(f"Host twin\n  HostName {hosts[0].address}\n" + hosts.ssh_config.read_text())
         file = self.write(hosts, listed=["h1", "h2", "h3", "h4", "twin"])
         code, kinds, findings = self.findings(file)
-        self.assertEqual((code, kinds), (3, ["error ports h3", "error machines", "error reach h2", "warning names"]),
+        self.assertEqual((code, kinds), (3, ["error machines", "error reach h2", "warning ports h3", "warning names"]),
                          findings)
-        ports, machines, reach, names = findings
+        machines, reach, ports, names = findings
         self.assertRegex(ports["what"], r"port 2223 of ps:2 is in use by pid \d+ \(python3")
         self.assertEqual(machines["what"],
                          "h1, twin are one machine, and more than one task is to listen on ports 2222, 2223")

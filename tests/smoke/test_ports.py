@@ -1,9 +1,14 @@
 """Ports that another job has, or that the kernel keeps for a while after a server's end."""
 
+import json
+import os
+import re
+import socket
+import subprocess
 import unittest
 
 from tests.support import clusters
-from tests.support.tfdist import Tfdist
+from tests.support.tfdist import BIN, Tfdist
 from tests.support.waiting import wait_for
 
 # A server as some libraries have it: without SO_REUSEADDR, and it closes first. Then its port is in TIME_WAIT for a minute.
@@ -57,11 +62,11 @@ gpus = 0
 
     @staticmethod
     def names_with_one_port():
-        """FNV-1a of a name is where its ports begin (cli/plan/ports.cc)."""
+        """FNV-1a of account, machine and name is where its ports begin (cli/plan/ports.cc)."""
         names = {}
         for number in range(10_000):
             name, value = f"job{number}", 2_166_136_261
-            for byte in name.encode():
+            for byte in f"{os.getuid()}@{socket.gethostname()} {name}".encode():
                 value = (value ^ byte) * 16_777_619 % 2**32
             other = names.setdefault(value % 20_000, name)
             if other != name:
@@ -85,6 +90,41 @@ gpus = 0
         self.assertEqual(waits.wait(30), 1)
         self.assertIn("stopped", waits.err.read_text())
         self.user.run("down", first).expect(0)
+
+    def test_a_second_job_on_the_same_hosts_gets_free_ports(self):
+        """With -H, and with a file that names none; a restart keeps them."""
+        server = ("python3", "-c", "import socket, sys, time; s = socket.create_server(('', int(sys.argv[1]))); print(sys.argv[1], flush=True); time.sleep(1000)", "{port}")
+        file = self.user.write("file.toml", f'name = "third"\n[cluster]\nhosts = [{{ address = "localhost", slots = 2 }}]\nlayout = "mirrored"\n[task]\ncommand = {clusters.toml_list(list(server))}\n')
+        commands = {name: ("up", "-d", "-H", "localhost:2", "--no-workdir", "--name", name, "--", *server) for name in ("one", "two")}
+        commands["third"] = ("up", "-d", file)
+        ports = {}
+        for name, command in commands.items():
+            up = self.user.run(*command).expect(0)
+            self.assertEqual("drawing other ports\n" in up.err, name != "one", up.err)
+            wait_for(lambda name=name: len(re.findall(r"\| \d+$", self.user.run("logs", name).out, re.MULTILINE)) == 2, f"both tasks of {name} listen")
+            ports[name] = sorted(re.findall(r"\| (\d+)$", self.user.run("logs", name).out, re.MULTILINE))
+        self.assertEqual(len({port for both in ports.values() for port in both}), 6, ports)
+        self.assertIn("runs already, from this plan", self.user.run(*commands["two"]).expect(0).err)
+        self.user.run("restart", "two").expect(0)
+        wait_for(lambda: len(re.findall(r"\| \d+$", self.user.run("logs", "two").out, re.MULTILINE)) == 4, "both tasks listen again")
+        self.assertEqual(sorted(set(re.findall(r"\| (\d+)$", self.user.run("logs", "two").out, re.MULTILINE))), ports["two"])
+        checked = self.user.run("check", "-H", "localhost:2", "--no-workdir", "--name", "four", "--", "true").expect(0)
+        self.assertIn("leave it to up, which draws other ports", checked.out)
+        self.user.run("down", "--force", *commands).expect(0)
+
+    @unittest.skipUnless(os.getuid() == 0, "root can be another account, and name another machine")
+    def test_accounts_and_machines_draw_different_ports_for_one_name(self):
+        os.chmod(self.user.folder, 0o755)
+        file = self.user.write("file.toml", 'name = "train"\n[cluster]\nhosts = ["h1"]\nports = "auto"\n[task]\ncommand = ["a"]\n')
+
+        def drawn(*words):
+            out = subprocess.run([*words, BIN / "tfdist", "render", "--json", file], env=self.user.env, capture_output=True, check=True).stdout
+            return [task["address"] for task in json.loads(out)["tasks"]]
+
+        here = drawn()
+        self.assertEqual(drawn(), here)
+        others = [drawn("setpriv", "--reuid=12345", "--clear-groups"), drawn("unshare", "--uts", "sh", "-c", 'hostname another && exec "$@"', "sh")]
+        self.assertEqual(len({tuple(ports) for ports in [here, *others]}), 3, (here, others))
 
     def test_jobs_that_draw_one_port_both_start(self):
         """One after the other, and at once."""
