@@ -135,9 +135,14 @@ void SayWhichIsMeant(const Chosen& chosen) {
 Chosen Choose(const JobsThere& there, const JobPlace& place, const std::string& word) {
   if (there.jobs.empty()) {
     FailIfSilent(there, word.empty() ? "a job" : "job " + word);
-    throw NoSuchJob(Phase::kUsage,
-                    fmt::format("no job {}{}is on {}", word, word.empty() ? "" : " ", place.hosts),
-                    fmt::format("tfdist list -H {} shows which run there", place.hosts));
+    throw NoSuchJob(
+        Phase::kUsage,
+        fmt::format("no job {}{}is on {} in the account that SSH logs in to; those of other "
+                    "accounts cannot be looked into",
+                    word, word.empty() ? "" : " ", place.hosts),
+        fmt::format("tfdist list -H {} shows which run there, and whose they are; -H "
+                    "USER@HOST logs in to another account",
+                    place.hosts));
   }
   const auto [id, job] = *std::ranges::max_element(there.jobs, {}, [](const auto& one) {
     return std::tuple(one.second.runs, one.second.ended_ns, CreatedBy(one.first));

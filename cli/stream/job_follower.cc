@@ -662,6 +662,8 @@ void JobFollower::Reconnect(const LostConnection& why) {
   while (!quit_ && !TryToAttach()) {
     if (!ended) SayThatItIsLost();
   }
+  const bool is_back = !quit_ && outage_->said;
+  if (is_back && !std::exchange(outage_->back_said, true)) printer_.Note("tfdist: connected again");
 }
 
 bool JobFollower::TryToAttach() {

@@ -211,6 +211,7 @@ class JobFollower {
     TimePoint give_up;
     std::chrono::milliseconds pause{0};  // before the next try
     bool said = false;
+    bool back_said = false;
   };
   std::optional<Outage> outage_;
   TimePoint attached_since_{};

@@ -656,8 +656,10 @@ class Faults(OverSsh):
         self.kill(hosts[0], lambda argv: re.match(r"sshd(-session)?: trainer", argv[0]), with_sshd=True)
         gate.write_text(10 * "more\n")
         wait_for(lambda: b"connecting again" in up.err.read_bytes(), "up has noticed")
+        wait_for(lambda: b"tfdist: connected again\n" in up.err.read_bytes(), "up says that it is back")
         gate.write_text("over\n")
         self.assertEqual(up.wait(60), 0, up.err.read_text())
+        self.assertEqual(up.err.read_text().count("connected again"), up.err.read_text().count("connecting again"))
         printed = up.out.read_text().splitlines()
         self.assertEqual([l for l in printed if l.startswith("master:0")], [f"master:0 | {i}" for i in range(1, 101)])
         of_worker = [l.split(" | ")[1] for l in printed if l.startswith("worker:0")]
