@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,8 @@
 
 namespace tfdist::agent {
 namespace {
+
+constexpr std::string_view kCrLf = ": its lines end in CR LF, as Windows writes them";
 
 // What execvp(3) uses when PATH is not set.
 constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
@@ -36,13 +39,31 @@ std::string PathOf(const RunSpec& spec) {
   return ValueOf(spec, "PATH").value_or(std::string(kDefaultPath));
 }
 
+// The interpreter of a script that the kernel would not find, execve(2): its first line names none that is there. A line that
+// ends in CR LF names one whose name ends in CR, also to env(1).
+std::optional<std::string> ScriptObstacle(const std::filesystem::path& file) {
+  constexpr size_t kMostLine = 256;  // BINPRM_BUF_SIZE
+  std::string line(kMostLine, '\0');
+  std::ifstream content(file, std::ios::binary);
+  content.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<size_t>(content.gcount()));
+  line.resize(std::min(line.find('\n'), line.size()));
+  if (!line.starts_with("#!")) return std::nullopt;
+  if (line.ends_with('\r')) return file.string() + std::string(kCrLf);
+  const std::string rest = line.substr(std::min(line.find_first_not_of(" \t", 2), line.size()));
+  const std::string interpreter = rest.substr(0, rest.find_first_of(" \t"));
+  const bool is_gone = interpreter.starts_with('/') && access(interpreter.c_str(), F_OK) != 0;
+  if (!is_gone) return std::nullopt;
+  return fmt::format("{}: its first line names {}, which is not there", file.string(), interpreter);
+}
+
 // Why the file cannot be executed; nullopt when it can.
 std::optional<std::string> Obstacle(const std::filesystem::path& file) {
   struct stat info {};
   if (stat(file.c_str(), &info) != 0) return WithErrno(file.string(), errno);
   if (!S_ISREG(info.st_mode)) return file.string() + ": not a file";
   if (access(file.c_str(), X_OK) != 0) return file.string() + ": not executable";
-  return std::nullopt;
+  return ScriptObstacle(file);
 }
 
 [[noreturn]] void Fail(const RunSpec& spec, const std::string& why, std::string remedy) {
@@ -70,11 +91,13 @@ std::optional<std::string> ActivatedEnvironment(const RunSpec& spec) {
 
 // "python3 train.py", as one word.
 bool HoldsWholeCommand(const RunSpec& spec) {
+  std::error_code none;
+  if (std::filesystem::exists(std::filesystem::path(spec.cwd) / spec.argv[0], none)) return false;
   return spec.argv.size() == 1 && spec.argv[0].find(' ') != std::string::npos &&
          !spec.argv[0].starts_with('/');
 }
 
-std::string RemedyForMissing(const RunSpec& spec) {
+std::string RemedyFor(const RunSpec& spec, const std::string& why) {
   std::error_code none;
   const std::string& name = spec.argv[0];
   if (HoldsWholeCommand(spec)) {
@@ -89,6 +112,9 @@ std::string RemedyForMissing(const RunSpec& spec) {
         "only a shell knows it: bash -c '{} ...; exec ...'; --workdir and `cwd` choose "
         "the folder, `venv` a Python environment, --env variables",
         name);
+  }
+  if (why.ends_with(kCrLf)) {
+    return fmt::format("let them end in LF: sed -i 's/\\r$//' {}, where it comes from", name);
   }
   if (name.starts_with('/')) {
     return "the path counts on that host: is the program there, and not a link to what is not?";
@@ -188,7 +214,7 @@ void CheckCommand(const RunSpec& spec, const std::function<bool(const RunSpec&)>
   if (!is_to_come(spec)) CheckVirtualEnvironment(spec);
   for (std::optional<RunSpec> one = spec; one; one = Within(*one)) {
     if (is_to_come(*one)) continue;
-    if (const auto why = WhyNotExecutable(*one)) Fail(*one, *why, RemedyForMissing(*one));
+    if (const auto why = WhyNotExecutable(*one)) Fail(*one, *why, RemedyFor(*one, *why));
   }
 }
 

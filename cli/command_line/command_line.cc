@@ -994,6 +994,13 @@ std::string RemedyFor(const CLI::App& app, const CLI::ParseError& error, const W
   if (const std::string line = WordsForTheFile(app, error, command); !line.empty()) {
     return "words for the program stand after --: " + line;
   }
+  const Words unknown = app.remaining(true);
+  if (HelpFor(app) == "tfdist restart --help" && !unknown.empty()) {
+    return fmt::format(
+        "a restart runs the same command; tfdist up --replace ... -- {} ends the job and "
+        "starts it with these words",
+        fmt::join(unknown, " "));
+  }
   if (!LacksDashes(app, error, command)) return HelpFor(app);
   return fmt::format("the command goes after --: tfdist {} -H gpu1,gpu2 -- python3 train.py",
                      app.get_subcommands()[0]->get_name());

@@ -92,6 +92,8 @@ class Restarts(unittest.TestCase):
         self.user.run("up", file).expect(0)
         unknown = self.user.run("restart", "job", "worker:7")
         self.assertEqual(unknown.code, 2, unknown)
+        another = self.user.run("restart", "job", "--", "--lr", "0.1").expect(2)
+        self.assertIn("  try: a restart runs the same command; tfdist up --replace ... -- --lr 0.1 ends the job and starts it with these words\n", another.err)
         self.assert_nothing_left()
         over = self.user.run("restart", "job")
         self.assertEqual(over.code, 4, over)

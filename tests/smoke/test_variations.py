@@ -426,6 +426,18 @@ gpus = 0
             result = self.user.run("up", self.write(command, task_extra='workdir = "work"')).expect(3)
             self.assertIn(f"  try: {remedy}", result.err)
 
+    def test_a_script_that_cannot_be_executed_is_told_by_its_kind(self):
+        """Nothing is started: the kernel would say "No such file" of a file that is there."""
+        for name, text, mode, why, remedy in (("windows.sh", "#!/bin/sh\r\necho\r\n", 0o755, "its lines end in CR LF, as Windows writes them", r"let them end in LF: sed -i 's/\r$//' ./windows.sh"),
+                                              ("env.py", "#!/usr/bin/env python3\r\n", 0o755, "its lines end in CR LF, as Windows writes them", r"let them end in LF: sed -i 's/\r$//' ./env.py"),
+                                              ("gone.py", "#! /no/such/python3 -u\n", 0o755, "its first line names /no/such/python3, which is not there", "is it in the workdir"),
+                                              ("my train.sh", "#!/bin/sh\n", 0o644, "not executable", "is it in the workdir, and executable (chmod +x)?")):
+            with self.subTest(name):
+                pathlib.Path(self.user.write(f"work/{name}", text)).chmod(mode)
+                result = self.user.run("up", self.write([f"./{name}"], task_extra='workdir = "work"')).expect(3)
+                self.assertRegex(result.err, rf"command '\./{name}' of .*/{name}: {why}\n")
+                self.assertIn(f"  try: {remedy}", result.err)
+
     def test_what_a_virtual_environment_lacks_is_installed_there(self):
         venv = self.user.folder / "venv"
         subprocess.run(["python3", "-m", "venv", "--without-pip", str(venv)], check=True)
