@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -46,18 +45,12 @@ Located<PortRequest> RequestOf(const ClusterFile& file, const std::string& group
   return {{.any = true, .base = base, .list = {}}, file.cluster.Below("ports").Below(group)};
 }
 
-// Two accounts may have a job of one name, and so may two machines.
-std::string AccountAndMachine() {
-  std::array<char, 256> machine{};
-  (void)gethostname(machine.data(), machine.size() - 1);
-  return fmt::format("{}@{}", getuid(), machine.data());
-}
-
 // Where the ports of a job begin that may have any: below those that kernels give to connections, and the same each time
-// that this account starts the job on this machine (FNV-1a), unless some of them were taken (`draw`).
+// that this account starts the job (FNV-1a), unless some of them were taken (`draw`).
 int BaseOf(const std::string& name, int draw) {
-  const std::string job = fmt::format("{} {}{}", AccountAndMachine(), name,
-                                      std::string(static_cast<size_t>(draw), '+'));
+  // Two accounts may have a job of one name.
+  const std::string job =
+      fmt::format("{} {}{}", getuid(), name, std::string(static_cast<size_t>(draw), '+'));
   constexpr uint32_t kLowest = 10'000;
   constexpr uint32_t kCount = 20'000;
   uint32_t hash = 2'166'136'261;

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import unittest
 
@@ -62,11 +61,11 @@ gpus = 0
 
     @staticmethod
     def names_with_one_port():
-        """FNV-1a of account, machine and name is where its ports begin (cli/plan/ports.cc)."""
+        """FNV-1a of account and name is where its ports begin (cli/plan/ports.cc)."""
         names = {}
         for number in range(10_000):
             name, value = f"job{number}", 2_166_136_261
-            for byte in f"{os.getuid()}@{socket.gethostname()} {name}".encode():
+            for byte in f"{os.getuid()} {name}".encode():
                 value = (value ^ byte) * 16_777_619 % 2**32
             other = names.setdefault(value % 20_000, name)
             if other != name:
@@ -112,8 +111,8 @@ gpus = 0
         self.assertIn("leave it to up, which draws other ports", checked.out)
         self.user.run("down", "--force", *commands).expect(0)
 
-    @unittest.skipUnless(os.getuid() == 0, "root can be another account, and name another machine")
-    def test_accounts_and_machines_draw_different_ports_for_one_name(self):
+    @unittest.skipUnless(os.getuid() == 0, "root can be another account")
+    def test_two_accounts_draw_different_ports_for_one_name(self):
         os.chmod(self.user.folder, 0o755)
         file = self.user.write("file.toml", 'name = "train"\n[cluster]\nhosts = ["h1"]\nports = "auto"\n[task]\ncommand = ["a"]\n')
 
@@ -123,8 +122,7 @@ gpus = 0
 
         here = drawn()
         self.assertEqual(drawn(), here)
-        others = [drawn("setpriv", "--reuid=12345", "--clear-groups"), drawn("unshare", "--uts", "sh", "-c", 'hostname another && exec "$@"', "sh")]
-        self.assertEqual(len({tuple(ports) for ports in [here, *others]}), 3, (here, others))
+        self.assertNotEqual(drawn("setpriv", "--reuid=12345", "--clear-groups"), here)
 
     def test_jobs_that_draw_one_port_both_start(self):
         """One after the other, and at once."""
