@@ -305,7 +305,7 @@ class AHostThatMeansHarm(Attacks):
     def test_n8_a_file_that_turns_into_something_else_between_listing_and_sending(self):
         self.make_props()
         path = next(self.host.home.glob(".cache/tfdist/jobs/*/run/work/model.bin"))
-        real = self.slot / "real"
+        real = self.slot / "agent.real"
         (self.slot / "agent").rename(real)
         for how in self.each_turn(path):
             with self.subTest(how):

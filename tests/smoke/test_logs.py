@@ -260,7 +260,7 @@ class Logs(unittest.TestCase):
         """The host of the job that is over."""
         [slot] = self.user.folder.glob(".cache/tfdist/jobs/*/h0")
         slot.chmod(0o700)
-        (slot / "agent").rename(slot / "real")
+        (slot / "agent").rename(slot / "agent.real")
         shutil.copy(ROOT / "tests/support/hostile_agent.py", slot / "agent")
         (slot / "agent").chmod(0o500)
         (slot / "harm").write_text(harm)

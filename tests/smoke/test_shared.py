@@ -66,7 +66,8 @@ class Shared(unittest.TestCase):
         lines = dict(line.split(" | ")[1].split() for line in up.out.splitlines() if " | " in line)
         [first] = [rank for rank, path in lines.items() if path == f"{folder}/run/work"]
         self.assertEqual(lines, {rank: f"{folder}/run/work" if rank == first else f"{folder}/h{rank}/work" for rank in "012"})
-        self.user.run("pull", job).expect(0)
+        pulled = self.user.run("pull", job).expect(1).err
+        self.assertEqual(pulled.count("/above lies outside of the folder in which the tasks start"), 3, pulled)
         for rank, path in lines.items():
             self.assertEqual((self.user.folder / job / f"worker-{rank}/made").read_text(), f"{path}\n")
         self.user.run("down", "--purge", "-y", "job").expect(0)

@@ -115,7 +115,7 @@ command = {clusters.toml_list(command)}
             listed = self.user.run("list", *words)
             self.assertEqual(listed.code, 0, listed)
             for name in ids:
-                self.assertRegex(listed.out, rf"(?m)^{ids[name]} +{getpass.getuser()} +tasks run +\d+s +(127.0.0.1|localhost)$")
+                self.assertRegex(listed.out, rf"(?m)^{ids[name]} +{getpass.getuser()} +\S+@\S+ +tasks run +\d+s +(127.0.0.1|localhost)$")
             [row] = json.loads(self.user.run("list", "--json", *words).expect(0).out)
             self.assertEqual([(job["user"], job["has_tasks"]) for job in row["jobs"] if job["job"] in ids.values()], [(getpass.getuser(), True)] * 2)
             self.assertEqual((row["hides_others"], row["error"]), (False, ""))
@@ -153,12 +153,12 @@ gpus = 0
         for record in (self.user.folder / ".local/state/tfdist/jobs").glob("*.json"):
             record.unlink()
         same = self.user.run("describe", file).expect(0).out
-        self.assertIn(f"job {job}: running\n  started:  {started} from {file}\n"
-                      "  no record of it is here: this is what its hosts know, and its plan is that of the file\n", same)
+        self.assertRegex(same, rf"job {job}: running\n  started:  {started} from {file}\n  from:     \S+@\S+\n"
+                         "  no record of it is here: this is what its hosts know, and its plan is that of the file\n")
         self.assertIn("sleep 1000", same)
         self.user.write("cluster.toml", text(["echo", "other"], (1,), ports))
         other = self.user.run("describe", file).expect(0).out
-        self.assertIn(f"job {job}: running\n  started:  {started}\n  no record of it is here: this is what its hosts know\n", other)
+        self.assertRegex(other, rf"job {job}: running\n  started:  {started}\n  from:     \S+@\S+\n  no record of it is here: this is what its hosts know\n")
         self.assertIn(f"  command:  worker:0: {shlex.join(shell('echo here; sleep 1000'))}\n  command:  worker:1: not known\n", other)
         self.assertRegex(other, r"(?m)^worker:1  127.0.0.2  -$")
         described = json.loads(self.user.run("describe", "--json", file).expect(0).out)
@@ -247,8 +247,8 @@ gpus = 0
         wait_for(lambda: self.user.run("logs", "mine").out.count("ready") == 2, "the tasks have their ports")
         job = self.user.status("mine")["job"]
         taken = self.user.run("check", *words, "--", "true").expect(3)
-        self.assertIn(f"error: localhost: job: a job named 'mine' runs on this host: {job}\n"
-                      f"  try: end it with `tfdist down {job}`, or give this one another name\n", taken.out)
+        self.assertRegex(taken.out, rf"error: localhost: job: a job named 'mine' runs on this host: {job}, started by \S+@\S+\n"
+                         f"  try: end it with `tfdist down {job}`, or give this one another name\n")
         self.assertNotIn("ports:", taken.out)
         self.assertIn(f"job {job} runs already, from this plan: tfdist up joins it\n", self.user.run("check", *words, *command).expect(0).out)
         self.user.env["XDG_STATE_HOME"] = str(self.user.folder / "elsewhere")  # as another machine, which has no record of it

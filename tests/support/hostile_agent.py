@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -I -S
-"""A job's agent on a host that means harm: what it says is that of the job's own agent, `real` beside this file, but for what the file
+"""A job's agent on a host that means harm: what it says is that of the job's own agent, `agent.real` beside this file, but for what the file
 `harm` there says. "endless": output without an end or a newline, whatever credit was given. "name": master:0 has a path for a name."""
 
 import json
@@ -42,7 +42,7 @@ def flood(request, out):
 def main():
     with open(f"{HERE}/harm", encoding="utf-8") as file:
         harm = file.read()
-    real = subprocess.Popen([f"{HERE}/real", *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    real = subprocess.Popen([f"{HERE}/agent.real", *sys.argv[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask():
         while True:
