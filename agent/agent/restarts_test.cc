@@ -325,10 +325,10 @@ TEST_F(RestartsTest, TheJobFailsAtTheLimitAndNamesTheCause) {
 TEST_F(RestartsTest, ACommandThatCannotBeExecutedFailsAtOnce) {
   Job job = Prepare(1, {With(kAlone, {"worker:0", 0, "exit 0"})});
   protocol::HostDescription description = Describe(0, {With(kAlone, {"worker:0", 0, "exit 0"})});
-  // Found by the preflight, and no executable of this machine.
+  // The preflight lets it pass: its interpreter is there, and is no executable.
   std::filesystem::path script = base_ / "not-executable";
   {
-    std::ofstream(script) << "#!/no/such/interpreter\n";
+    std::ofstream(script) << "#!/etc/passwd\n";
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   }
   description.tasks[0].argv = {script.string()};
