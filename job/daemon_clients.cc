@@ -80,7 +80,7 @@ bool IsOneOf(std::span<const std::string_view> options, std::string_view word) {
   return std::ranges::find(options, word.substr(0, word.find('='))) != options.end();
 }
 
-// What of the words behind it begins something, or why nothing does: nullopt. Empty where the client's name says it.
+// The verb among the words `after` the client's name: "run". "": the client needs no verb. nullopt: the command begins nothing.
 std::optional<std::string_view> VerbOf(const DaemonClient& client, Words after) {
   const auto keeps = [&](std::string_view word) { return IsOneOf(client.never_with, word); };
   if (std::ranges::any_of(after, keeps)) return std::nullopt;

@@ -18,7 +18,8 @@ struct DaemonClient {
   std::string_view worker = "a daemon";  // who does the work
   // One of these stands before the verb; none: it need not.
   std::span<const std::string_view> only_with = {};
-  size_t least_words = 0;  // behind it that are no options
+  // A command with fewer words after the client's name, options not counted, begins nothing.
+  size_t least_words = 0;
   // The work ends with a client that ends by itself. Others may leave theirs (docker run -d).
   bool work_ends_with_it = false;
   // With one of these the work is a child of the client.
