@@ -81,6 +81,17 @@ class HiddenProcesses(OverSsh):
         self.user.run("down").expect(0)
         self.assert_no_task_left()
 
+    def test_who_looks_after_tfdist_was_killed_does_not_say_that_nothing_is_left(self):
+        self.start("exec sleep infinity")
+        processes.kill_together(lambda: [p.pid for p in self.hosts[0].processes() if p.argv[0].startswith("tfdist-")])
+        for words in (["status"], ["why"], ["top", "-n", "1"]):
+            with self.subTest(words=words):
+                said = self.user.run(*words)
+                self.assertNotIn("nothing is left", said.out + said.err)
+                self.assertNotIn("stopped", said.out)
+        listed = self.user.run("clean", "--yes", "cluster.toml")
+        self.assertIn("/proc hides it (hidepid=", listed.out + listed.err)
+
     def test_list_does_not_claim_what_it_cannot_see(self):
         ask = ("list", "-F", str(self.hosts.ssh_config), "-H", self.hosts[0].name)
         name = self.hosts[0].name
