@@ -32,8 +32,8 @@ constexpr std::array<milliseconds, 4> kAfterAStart{milliseconds(2), milliseconds
                                                    milliseconds(40), milliseconds(200)};
 constexpr milliseconds kFirstRest{1000};
 constexpr milliseconds kLastRest{60'000};
-// Looks take a twentieth of the time at most: others' programs open those files, too.
-constexpr int kShare = 20;
+// Looks take a fiftieth of the time at most: others' programs open those files, too.
+constexpr int kShare = 50;
 constexpr milliseconds kLongestRest{10'000};
 constexpr size_t kLongestName = 15;  // of proc(5), comm
 constexpr size_t kMostNoted = 10'000;
@@ -68,6 +68,7 @@ UniqueFd WatchClients(const std::vector<std::string>& env) {
   if (watch.get() < 0)
     return watch;  // the account has too many: what runs for some time is seen all the same
   for (const protocol::DaemonClient& client : protocol::DaemonClients()) {
+    if (client.work_ends_with_it) continue;  // counts at the end only, and ssh starts all the time
     for (const std::string& path : Candidates(std::string(client.name), env)) {
       if (path.starts_with('/')) inotify_add_watch(watch.get(), path.c_str(), IN_OPEN);
     }
