@@ -113,7 +113,7 @@ def running(seen):
 
 
 class Consent(unittest.TestCase):
-    def test_each_command_does_what_the_page_says(self):
+    def test_the_page_has_all_commands_and_situations(self):
         cells = table()
         self.assertEqual(list(dict.fromkeys(column for _, column in cells)), [*COLUMNS, NO_TERMINAL])
         self.assertEqual(sorted({row for row, _ in cells}), sorted([*ROWS, *ELSEWHERE]))
@@ -121,21 +121,53 @@ class Consent(unittest.TestCase):
         for row in ROWS:
             asks = {cells[row, column] for column in COLUMNS} & {"asks", "offers"}
             self.assertEqual(cells[row, NO_TERMINAL] != "-", bool(asks), row)
-        for column, (named, runs, over) in COLUMNS.items():
-            situations = {}  # of each kind, until a command has changed it
-            for row, commands in ROWS.items():
-                for command, rest in commands if cells[row, column] != "-" and (row, column) not in IMPOSSIBLE else []:
-                    if column == ON_HOSTS and not self.takes_hosts(command):
-                        continue
-                    if column == ON_HOSTS and "-H" not in command:
-                        command = [*command, "-H", "localhost"]
-                    kind = KINDS.get(row, USUAL)
-                    situation = situations.get(kind) or self.situation(runs, over, kind)
-                    with self.subTest(column=column, command=command, row=row):
-                        before = situation.seen()
-                        self.no_terminal = cells[row, NO_TERMINAL]
-                        self.walk(row, column, [*command, *self.job(row, command, named, situation), *rest], cells[row, column], situation)
-                        situations[kind] = situation if situation.seen() == before else None
+        self.assertEqual(sum(name.startswith("test_each_command_") for name in dir(self)), len(COLUMNS))
+
+    def test_each_command_does_what_the_page_says(self):
+        """Where no job is named and one runs; the tests below have the other columns of the page."""
+        self.compare("no JOB, one runs")
+
+    def compare(self, column):
+        cells = table()
+        named, runs, over = COLUMNS[column]
+        situations = {}  # of each kind, until a command has changed it
+        for row, commands in ROWS.items():
+            for command, rest in commands if cells[row, column] != "-" and (row, column) not in IMPOSSIBLE else []:
+                if column == ON_HOSTS and not self.takes_hosts(command):
+                    continue
+                if column == ON_HOSTS and "-H" not in command:
+                    command = [*command, "-H", "localhost"]
+                kind = KINDS.get(row, USUAL)
+                situation = situations.get(kind) or self.situation(runs, over, kind)
+                with self.subTest(column=column, command=command, row=row):
+                    before = situation.seen()
+                    self.no_terminal = cells[row, NO_TERMINAL]
+                    self.walk(row, column, [*command, *self.job(row, command, named, situation), *rest], cells[row, column], situation)
+                    situations[kind] = situation if situation.seen() == before else None
+
+    def test_each_command_without_a_job_where_several_run(self):
+        self.compare("no JOB, several run")
+
+    def test_each_command_without_a_job_where_none_runs(self):
+        self.compare("no JOB, none runs")
+
+    def test_each_command_of_a_job_that_runs(self):
+        self.compare("JOB runs")
+
+    def test_each_command_of_a_job_that_is_over(self):
+        self.compare("JOB is over")
+
+    def test_each_command_of_a_name_of_which_one_job_runs(self):
+        self.compare("JOB: one runs, others are over")
+
+    def test_each_command_of_a_name_whose_jobs_are_over(self):
+        self.compare("JOB: several are over")
+
+    def test_each_command_of_a_name_of_which_several_run(self):
+        self.compare("JOB: several run")
+
+    def test_each_command_with_hosts_and_without_a_job(self):
+        self.compare(ON_HOSTS)
 
     @staticmethod
     def takes_hosts(command):
