@@ -162,10 +162,14 @@ class Configured(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.hosts = Hosts(2, key_types=KEY_TYPES)
-        cls.hosts.start()
-        cls.addClassCleanup(cls.hosts.stop)
-        folder = cls.folder = cls.hosts.folder
+        cls.use(cls.enterClassContext(Hosts(2, key_types=KEY_TYPES)))
+
+    @classmethod
+    def use(cls, hosts):
+        """From now on the cases are about these."""
+        cls.hosts = hosts
+        cls.base_config = hosts.ssh_config
+        folder = cls.folder = hosts.folder
         (folder / "relay.py").write_text(RELAY)
         (folder / "empty").write_text("")
         (folder / "h1.pub").write_text(cls.hosts[0].host_key() + "\n")
@@ -199,7 +203,7 @@ class Configured(unittest.TestCase):
 
     def config(self, number, one):
         """Its own copy of the hosts' configuration."""
-        base = self.hosts.ssh_config.read_text()
+        base = self.base_config.read_text()
         if one.key:
             base = base.replace(f"IdentityFile {self.hosts.key}", f"IdentityFile {one.key}")
         path = self.folder / f"case_{number}"
