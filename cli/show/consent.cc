@@ -12,13 +12,13 @@ namespace {
 
 std::string WhyToAsk(const JobRecord& record, const JobsMeant& jobs) {
   const auto state = StateName(record.last_seen);
+  const size_t all = jobs.running + jobs.finished;
   if (!jobs.named && jobs.running > 0) {
-    return fmt::format("no job was named, and of {} one runs, {}", jobs.running + jobs.finished,
-                       record.id);
+    return all == 1 ? fmt::format("no job was named, and {} runs", record.id)
+                    : fmt::format("no job was named, and of {} one runs, {}", all, record.id);
   }
   if (!jobs.named) return fmt::format("no job runs, and the newest is {} ({})", record.id, state);
-  return fmt::format("{} jobs are meant, of which {} ({}) comes first",
-                     jobs.running + jobs.finished, record.id, state);
+  return fmt::format("{} jobs are meant, of which {} ({}) comes first", all, record.id, state);
 }
 
 Consent ConsentToForget(Deed deed, const JobsMeant& jobs) {
@@ -41,7 +41,7 @@ Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   if (deed == Deed::kPurgeKept) return Consent::kAsked;
   if (deed == Deed::kReplace && !jobs.named) return Consent::kAsked;
   if (deed != Deed::kPurge) return Consent::kGiven;
-  return is_one && (jobs.named || jobs.running == 1) ? Consent::kGiven : Consent::kAsked;
+  return is_one && jobs.named ? Consent::kGiven : Consent::kAsked;
 }
 
 bool HasTerminal() { return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0; }

@@ -1,6 +1,5 @@
 // What a command may do to a job, or to what its tasks have written, without the user's word: the one place where that is
-// decided, for all commands. The rule: no command touches a running job, or results, that the user has not named or
-// confirmed. docs/consent.md shows it as a table, which consent_test compares with this.
+// decided, for all commands. docs/consent.md has the rule, and shows this as a table, which consent_test compares with it.
 #pragma once
 
 #include <cstddef>

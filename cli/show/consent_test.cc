@@ -85,9 +85,9 @@ TEST(ConsentTest, IsWhatThePageShows) {
   EXPECT_EQ(std::ranges::count(header, '|'), static_cast<long>(kColumns.size()) + 3) << header;
 }
 
-TEST(ConsentTest, TheOnlyJobThatThereIsNeedsNoNameToBePurgedWhileItRuns) {
+TEST(ConsentTest, TheOnlyJobThatThereIsNeedsANameToBePurged) {
   EXPECT_EQ(ConsentFor(Deed::kPurge, {.named = false, .running = 1, .finished = 0}),
-            Consent::kGiven);
+            Consent::kAsked);
 }
 
 TEST(ConsentTest, NobodyPurgesAFinishedJobThatIsNotNamed) {

@@ -102,7 +102,7 @@ class LostCommit(unittest.TestCase):
         """Puts a program in its place that hands on what is said before the commit."""
         base = self.user.folder / ".cache/tfdist"
         self.user.run("up", "-d", self.file).expect(0)
-        self.user.run("down", "--purge").expect(0)
+        self.user.run("down", "--purge", "job").expect(0)
         wait_for(lambda: not self.user.left(), "the agents have left")
         agent = next((base / "bin").iterdir())
         program = f"""#!/usr/bin/env python3

@@ -1285,6 +1285,12 @@ class LocalJob(unittest.TestCase):
         (self.user.folder / "away").rename(self.user.folder / ".cache")
         self.user.run("pull", made).expect(0)
 
+    def test_purge_asks_before_it_ends_the_only_job_that_there_is(self):
+        job = self.start_job("done")
+        refused = self.user.run("down", "--purge").expect(2)
+        self.assertIn(f"nothing was removed: no job was named, and {job} runs; job {job} runs on\n  try: tfdist down --purge {job} ", refused.err)
+        self.assertEqual(self.user.status(job)["state"], "running")
+
     def test_purge_asks_before_it_removes_a_finished_job_that_nobody_named(self):
         first = self.start_job("done", "echo weights >model.ckpt")
         self.user.wait_until_ended(first)

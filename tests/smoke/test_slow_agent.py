@@ -57,7 +57,7 @@ class SlowAgent(unittest.TestCase):
                         ("logs", "job"), ("top", "-n", "1"), ("status",), ("why",), ("restart", "job")]
                 check([(words, run(user, SECONDS, *words)) for words in look] +
                       [(words, run(stranger, SECONDS, *words)) for words in [("status", "cluster.toml"), ("pull", "cluster.toml")]])
-                check([(("down",), run(user, SECONDS, "down", "--purge"))])
+                check([(("down",), run(user, SECONDS, "down", "--purge", "job"))])
                 check([(("up",), run(user, 0, "up", "-d", file)), ])
                 check([(("down",), run(user, 0, "down"))])
                 check([(("clean",), run(user, SECONDS, "clean", file, "--all", "--yes")), (("prune",), run(user, SECONDS, "prune"))])
