@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -152,6 +153,36 @@ void FindFile(PlanSource& source) {
   }
 }
 
+// Nobody named this file: its commands are the user's own only if nobody else could have put it there. A folder in /tmp, say.
+void RefuseAnothers(const fs::path& file) {
+  fs::path folder = file.parent_path();
+  if (folder.empty()) folder = ".";
+  const auto is_anothers = [](const struct stat& info) {
+    return info.st_uid != 0 && info.st_uid != geteuid();
+  };
+  struct stat link {
+  }, target{}, around{};
+  const bool is_seen = lstat(file.c_str(), &link) == 0 && stat(file.c_str(), &target) == 0 &&
+                       stat(folder.c_str(), &around) == 0;
+  std::string why;
+  if (!is_seen) {
+    why = "cannot be looked at";
+  } else if (is_anothers(link) || is_anothers(target)) {
+    why = fmt::format("belongs to another account (uid {})",
+                      is_anothers(link) ? link.st_uid : target.st_uid);
+  } else if ((target.st_mode & S_IWOTH) != 0) {
+    why = "may be written to by every account";
+  } else if (is_anothers(around)) {
+    why = fmt::format("lies in a folder of another account (uid {})", around.st_uid);
+  } else if ((around.st_mode & S_IWOTH) != 0 && (around.st_mode & S_ISVTX) == 0) {
+    why = "lies in a folder that every account may write to";
+  }
+  if (why.empty()) return;
+  throw UsageError(Phase::kUsage, fmt::format("{} {}, and you did not name it", file.string(), why),
+                   fmt::format("read it; if you want what it says, name it: {}",
+                               ShellWord((folder / kUsualFile).string())));
+}
+
 void RefuseWithoutVariables(const Plan& plan) {
   if (plan.missing_variables.empty()) return;
   throw UsageError(Phase::kConfig,
@@ -168,6 +199,7 @@ std::string FindClusterFile(const std::string& said) {
   if (!said.empty() && !is_folder) return said;
   const fs::path file = fs::path(said) / kUsualFile;
   if (fs::exists(file, none)) {
+    RefuseAnothers(file);
     Say("tfdist: cluster file {}\n", file.string());
     return file.string();
   }

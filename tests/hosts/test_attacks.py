@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import stat
+import subprocess
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
@@ -370,6 +371,63 @@ class AHostThatMeansHarm(Attacks):
                 self.assertNotRegex(up.err, CONTROLS)
                 self.assertEqual(self.user.status(victim)["state"], "running")
         self.user.run("down", victim).expect(0)
+
+
+class WhatLiesOnThisMachine(unittest.TestCase):
+    """Nobody named it, and another account has written it."""
+
+    def setUp(self):
+        self.user = Tfdist("attacks")
+        self.addCleanup(self.user.close)
+        self.folder = self.user.folder / "there"
+        self.folder.mkdir()
+        self.file = self.folder / "cluster.toml"
+        self.file.write_text(clusters.local("job", shell("id -u"), slots=1))
+        self.ran = self.user.folder / "ran"
+
+    def assert_refused(self, why):
+        for words in (["up"], ["check"], ["render"], ["up", "../there"]):
+            refused = self.user.run(*words, cwd=self.folder).expect(2)
+            self.assertIn(f"cluster.toml {why}, and you did not name it\n  try: read it; if you want what it says, name it: ", refused.err)
+        self.user.run("up", "./cluster.toml", cwd=self.folder).expect(0)
+
+    def test_a_cluster_file_of_another_account(self):
+        os.chown(self.file, 29999, 29999)
+        self.assert_refused("belongs to another account (uid 29999)")
+
+    def test_a_link_of_another_account_to_a_file_of_ones_own(self):
+        target = self.file.rename(self.user.folder / "mine.toml")
+        self.file.symlink_to(target)
+        os.chown(self.file, 29999, 29999, follow_symlinks=False)
+        self.assert_refused("belongs to another account (uid 29999)")
+
+    def test_a_cluster_file_that_others_can_change_or_replace(self):
+        self.file.chmod(0o666)
+        self.assert_refused("may be written to by every account")
+        self.file.chmod(0o664)
+        self.folder.chmod(0o777)
+        self.assert_refused("lies in a folder that every account may write to")
+        self.folder.chmod(0o1777)
+        self.user.run("render", cwd=self.folder).expect(0)
+        os.chown(self.folder, 29999, 29999)
+        self.assert_refused("lies in a folder of another account (uid 29999)")
+
+    def test_programs_that_the_folders_git_names(self):
+        program = self.user.write("program", f"#!/bin/sh\necho x >>{self.ran}\ncat\n")
+        os.chmod(program, 0o700)
+        for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"],
+                      ["config", "core.fsmonitor", program], ["config", "filter.x.clean", program], ["config", "filter.x.required", "true"]):
+            subprocess.run(["git", *words], cwd=self.folder, check=True, capture_output=True, env=self.user.env)
+        (self.folder / ".git/info").mkdir(exist_ok=True)
+        (self.folder / ".git/info/attributes").write_text("* filter=x\n")
+        os.utime(self.file, (1, 1))  # git looks into it
+        subprocess.run(["git", "status"], cwd=self.folder, check=True, capture_output=True, env=self.user.env)
+        self.assertTrue(self.ran.exists(), "git itself runs them")
+        self.ran.unlink()
+        os.utime(self.file, (2, 2))
+        self.user.run("up", "-H", "localhost", "--", "true", cwd=self.folder).expect(0)
+        self.assertFalse(self.ran.exists())
+        self.assertIn("git", self.user.run("describe").expect(0).out)
 
 
 class AFloodOfStrangers(Attacks):
