@@ -78,6 +78,7 @@ std::optional<UniqueFd> FindAgent(const SlotFolder& folder) {
 
 int AttachMain() {
   SetLogName("attach");
+  const HostSettings host = HostSettings::Capture();
   HostSettings::SetOurs();
   std::signal(SIGPIPE, SIG_IGN);
   const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
@@ -85,7 +86,7 @@ int AttachMain() {
   if (const auto agent = FindAgent(folder)) {
     Bridge(agent->get(), kIdleLimit);
   } else {
-    FolderServer(folder, info).Run(kIdleLimit);
+    FolderServer(folder, info, host).Run(kIdleLimit);
   }
   return 0;
 }

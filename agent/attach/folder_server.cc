@@ -1,7 +1,9 @@
 #include "agent/attach/folder_server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +15,12 @@
 #include "agent/coordinator/relay/event_batch.h"
 #include "agent/files/file_store.h"
 #include "agent/process/run_folder.h"
+#include "agent/session/unix_listener.h"
 #include "agent/slot/leave_folder.h"
 #include "agent/slot/run_folders.h"
 #include "agent/slot/slot_census.h"
+#include "agent/slot/this_machine.h"
+#include "agent/start/launch.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -33,6 +38,7 @@ using protocol::RefusalKind;
 namespace type = protocol::type;
 
 constexpr std::chrono::seconds kSweepLimit{10};
+constexpr std::chrono::seconds kLaunchLimit{10};
 constexpr size_t kMostOrphanedBytes = 1024;
 
 Message Answer(std::string_view type, uint64_t id, Json body = Json::object()) {
@@ -58,8 +64,8 @@ bool StdinReady(std::chrono::milliseconds limit) {
 
 }  // namespace
 
-FolderServer::FolderServer(SlotFolder folder, SlotInfo info)
-    : folder_(std::move(folder)), info_(std::move(info)) {}
+FolderServer::FolderServer(SlotFolder folder, SlotInfo info, const HostSettings& host)
+    : folder_(std::move(folder)), info_(std::move(info)), host_(host) {}
 
 void FolderServer::Run(std::chrono::milliseconds idle_limit) {
   SendHello();
@@ -113,6 +119,7 @@ void FolderServer::Dispatch(const Message& message) {
   if (message.type == type::kReadLog) return OpenLog(message);
   if (message.type == type::kSweep) return Sweep(message);
   if (message.type == type::kAbort) return Abort(message);
+  if (message.type == type::kStartAgain) return StartAgain(message);
   if (message.type == type::kCancel) {
     readers_.erase(message.id);
     return;
@@ -181,6 +188,42 @@ void FolderServer::Abort(const Message& message) const {
   RemoveSlotFolder(folder_);
   const bool is_left = std::filesystem::exists(folder_.path(), error);
   WriteToStdout(Answer(type::kOk, message.id, {{"left", is_left ? folder_.path().string() : ""}}));
+}
+
+// For an agent that begins with nothing running. Holders whose keeper was killed end their tasks gracefully.
+void FolderServer::MakeWay() const {
+  const auto processes = FindSlotProcesses(folder_, {getpid()});
+  if (std::ranges::find(processes, "tfdist-holder", &ProcessInfo::comm) != processes.end()) {
+    throw Refusal(RefusalKind::kWrongState, Phase::kStart, "its last tasks are just ending");
+  }
+  const auto census =
+      EndSlotProcesses(folder_, info_, {getpid()}, SystemClock().Now() + kSweepLimit);
+  if (census.left.empty()) return;
+  throw Error(Phase::kStart, fmt::format("still there: {}", fmt::join(census.left, ", ")));
+}
+
+// The first host's agent is the job's: it has a port and a name to itself, and its job ends with it.
+void FolderServer::StartAgain(const Message& message) const {
+  // Several commands may be at it.
+  const UniqueFd log = OpenFile(folder_.log(), O_WRONLY | O_APPEND);
+  if (flock(log.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw Refusal(RefusalKind::kWrongState, Phase::kStart, "another command starts its agent");
+  }
+  const std::optional<std::string> why = WhyKilled(folder_);
+  const Machine here = ThisMachine();
+  const bool may = why && info_.slot != 0 && info_.damage.empty() &&
+                   std::filesystem::exists(folder_.committed());
+  if (!may) throw Refusal(RefusalKind::kWrongState, Phase::kStart, "the job is over");
+  if (!info_.machine.id.empty() && info_.machine.id != here.id) {
+    throw Refusal(RefusalKind::kWrongHost, Phase::kStart,
+                  fmt::format("the job ran on {}, which shares this folder with {}",
+                              info_.machine.id, here.id));
+  }
+  if (!ConnectToAgent(folder_.path())) {
+    MakeWay();
+    LaunchKeeper(folder_, info_, host_, -1, -1, kLaunchLimit, Begins::kAgain);
+  }
+  WriteToStdout(Answer(type::kOk, message.id, {{"why", *why}}));
 }
 
 void FolderServer::Sweep(const Message& message) const {

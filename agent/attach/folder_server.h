@@ -7,6 +7,7 @@
 #include <map>
 
 #include "agent/log/log_cursor.h"
+#include "agent/process/handover.h"
 #include "agent/slot/slot_folder.h"
 #include "wire/protocol.h"
 
@@ -14,7 +15,8 @@ namespace tfdist::agent {
 
 class FolderServer {
  public:
-  FolderServer(SlotFolder folder, SlotInfo info);
+  // `host`: what this account's processes get, for an agent that is to start again.
+  FolderServer(SlotFolder folder, SlotInfo info, const HostSettings& host);
 
   // Until stdin ends or is silent for `idle_limit`.
   void Run(std::chrono::milliseconds idle_limit);
@@ -32,6 +34,8 @@ class FolderServer {
   void OpenLog(const protocol::Message& message);
   void Sweep(const protocol::Message& message) const;
   void Abort(const protocol::Message& message) const;
+  void StartAgain(const protocol::Message& message) const;
+  void MakeWay() const;
   // A piece to each reader with credit.
   void SendLogs();
   // False: it has ended.
@@ -39,6 +43,7 @@ class FolderServer {
 
   SlotFolder folder_;
   SlotInfo info_;
+  HostSettings host_;
   std::map<uint64_t, Reader> readers_;
 };
 

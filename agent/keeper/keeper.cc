@@ -67,7 +67,8 @@ KeeperResources SetUp(const Handover& handover) {
   RedirectStdio(handover.slot_folder);
 
   KeeperResources resources;
-  NotesPipe notes = handover.keeper_lost ? InheritNotesPipe() : MakeNotesPipe();
+  const bool inherits = handover.keeper_lost && !handover.notes_lost;
+  NotesPipe notes = inherits ? InheritNotesPipe() : MakeNotesPipe();
   resources.notes_read = std::move(notes.read);
   resources.notes_write = std::move(notes.write);
   if (handover.has_listener) resources.listener = DuplicateHigh(kListenerFd);
@@ -80,11 +81,13 @@ KeeperResources SetUp(const Handover& handover) {
 }  // namespace
 
 void ExecKeeper(const std::filesystem::path& slot_folder, const HostSettings& host, int listener_fd,
-                int name_lock_fd) {
+                int name_lock_fd, Begins begins) {
   Handover handover{.slot_folder = slot_folder,
                     .host = host,
                     .has_listener = listener_fd >= 0,
-                    .has_name_lock = name_lock_fd >= 0};
+                    .has_name_lock = name_lock_fd >= 0,
+                    .keeper_lost = begins == Begins::kAgain,
+                    .notes_lost = begins == Begins::kAgain};
   // First away from the numbers where they will stand: either may be the other's.
   UniqueFd listener;
   UniqueFd name_lock;

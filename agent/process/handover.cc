@@ -12,7 +12,7 @@
 namespace tfdist::agent {
 namespace {
 
-constexpr size_t kOwnArguments = 5;  // of a handover; those of the host settings follow
+constexpr size_t kOwnArguments = 6;  // of a handover; those of the host settings follow
 
 uint64_t ParseNumber(std::string_view argument) {
   uint64_t number = 0;
@@ -57,9 +57,9 @@ HostSettings HostSettings::Parse(std::span<const std::string> arguments) {
 }
 
 std::vector<std::string> Handover::ToArguments() const {
-  std::vector<std::string> arguments{slot_folder.string(), has_listener ? "1" : "0",
+  std::vector<std::string> arguments{slot_folder.string(),      has_listener ? "1" : "0",
                                      has_name_lock ? "1" : "0", std::to_string(agent_restarts),
-                                     keeper_lost ? "1" : "0"};
+                                     keeper_lost ? "1" : "0",   notes_lost ? "1" : "0"};
   host.AppendTo(arguments);
   return arguments;
 }
@@ -73,7 +73,8 @@ Handover Handover::Parse(const std::vector<std::string>& arguments) {
           .has_listener = ParseNumber(arguments[1]) != 0,
           .has_name_lock = ParseNumber(arguments[2]) != 0,
           .agent_restarts = static_cast<int>(ParseNumber(arguments[3])),
-          .keeper_lost = ParseNumber(arguments[4]) != 0};
+          .keeper_lost = ParseNumber(arguments[4]) != 0,
+          .notes_lost = ParseNumber(arguments[5]) != 0};
 }
 
 }  // namespace tfdist::agent

@@ -51,6 +51,7 @@ struct Handover {
   bool has_name_lock = false;
   int agent_restarts = 0;
   bool keeper_lost = false;  // the keeper before this one was killed; the agent should report it
+  bool notes_lost = false;   // its notes too: nothing of the slot ran any more
 
   // As arguments behind the role's name, and back. Parse throws Error(kUsage).
   [[nodiscard]] std::vector<std::string> ToArguments() const;

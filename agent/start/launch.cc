@@ -33,13 +33,13 @@ constexpr size_t kShownLogBytes = 600;
 // In the child: becomes the keeper, or tells through the pipe, which an exec closes, why not.
 [[noreturn]] void BecomeKeeper(const SlotFolder& folder, const SlotInfo& info,
                                const HostSettings& host, int listener_fd, int name_lock_fd,
-                               int complaints_fd) {
+                               Begins begins, int complaints_fd) {
   try {
     setsid();
     // By it a census finds keeper, agent and holders as well.
     // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread, after a fork
     setenv(kCookieName.data(), CookieValue(info.job, info.slot).c_str(), 1);
-    ExecKeeper(folder.path(), host, listener_fd, name_lock_fd);
+    ExecKeeper(folder.path(), host, listener_fd, name_lock_fd, begins);
   } catch (const Error& e) {
     (void)!write(complaints_fd, e.cause().data(), e.cause().size());
   }
@@ -76,7 +76,8 @@ UniqueFd WaitForAgent(const SlotFolder& folder, pid_t keeper, TimePoint deadline
 }  // namespace
 
 UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const HostSettings& host,
-                      int listener_fd, int name_lock_fd, std::chrono::milliseconds limit) {
+                      int listener_fd, int name_lock_fd, std::chrono::milliseconds limit,
+                      Begins begins) {
   const TimePoint deadline = SystemClock().Now() + limit;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(Phase::kStart, WithErrno("pipe", errno));
@@ -88,7 +89,7 @@ UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const Host
                 std::string(kProcessLimitRemedy));
   }
   if (keeper == 0) {
-    BecomeKeeper(folder, info, host, listener_fd, name_lock_fd, complain.get());
+    BecomeKeeper(folder, info, host, listener_fd, name_lock_fd, begins, complain.get());
   }
   FailPoint("keeper forked");
   complain.Reset();

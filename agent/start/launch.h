@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "agent/keeper/keeper.h"
 #include "agent/process/handover.h"
 #include "agent/slot/slot_folder.h"
 #include "base/unique_fd.h"
@@ -12,6 +13,7 @@ namespace tfdist::agent {
 // Returns the connection to the agent once it answers. -1: no such descriptor. Throws Error(kStart)
 // when that has not happened within `limit`; nothing runs then.
 UniqueFd LaunchKeeper(const SlotFolder& folder, const SlotInfo& info, const HostSettings& host,
-                      int listener_fd, int name_lock_fd, std::chrono::milliseconds limit);
+                      int listener_fd, int name_lock_fd, std::chrono::milliseconds limit,
+                      Begins begins = Begins::kAnew);
 
 }  // namespace tfdist::agent

@@ -13,10 +13,12 @@
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/find/last_known.h"
+#include "cli/find/start_again.h"
 #include "cli/link/bootstrap.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
+#include "cli/stream/running_tasks.h"
 #include "job/first_cause.h"
 
 namespace tfdist::cli {
@@ -148,6 +150,10 @@ int EventsCommand(const EventsArguments& arguments) {
   try {
     const JobView view = LookAtEvents(record, arguments.json);
     if (!view.trouble.empty()) Say("tfdist: the job's event log: {}\n", view.trouble);
+    for (const int slot : view.live ? LostHosts(view.state) : std::vector<int>()) {
+      Say("tfdist: {} is lost; once it is up again, {} starts its agent there\n",
+          record.hosts.at(static_cast<size_t>(slot)).name, CommandToStartAgain(record, slot));
+    }
     return kExitSuccess;
   } catch (const Unreachable& error) {
     return EventsUnanswered(record, error, arguments.json);

@@ -21,6 +21,7 @@
 #include "cli/find/job_view.h"
 #include "cli/find/other_hosts.h"
 #include "cli/find/sites.h"
+#include "cli/find/start_again.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/container_clients.h"
@@ -31,6 +32,7 @@
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
+#include "cli/stream/running_tasks.h"
 #include "job/state.h"
 #include "wire/refusal.h"
 
@@ -51,6 +53,8 @@ constexpr auto kRestartAnswerLimit = 15s;
 // Longest grace of a task, and the start of the next run.
 constexpr auto kNextRunLimit = 10min;
 constexpr auto kReconnectPause = 500ms;
+// Of a host to its job, once its agent runs.
+constexpr auto kComeBackLimit = 15s;
 
 bool HasBegun(const JobState& state, const OrderedRun& run) {
   const auto task = state.tasks.find(run.task);
@@ -131,9 +135,23 @@ void SayWhatHasChanged(const JobRecord& record) {
                           : fmt::format("tfdist up --replace {}", record.file.string()));
 }
 
+// Those that were restarted meanwhile have nobody who starts their agents. Whether the job has all hosts again.
+bool BringBackLostHosts(const JobRecord& record) {
+  const std::vector<int> lost = LostHosts(LookAt(record).state);
+  const std::vector<std::string> lines = StartAgentsAgain(record, lost);
+  for (const std::string& line : lines) Say("{}\n", line);
+  const TimePoint deadline = SystemClock().Now() + kComeBackLimit;
+  while (!lines.empty() && SystemClock().Now() < deadline) {
+    if (LostHosts(LookAt(record).state).empty()) return true;
+    std::this_thread::sleep_for(kReconnectPause);
+  }
+  return false;
+}
+
 // After the end of a job its agents still answer for a moment.
 std::vector<OrderedRun> OrderRuns(const JobRecord& record, Attached& attached,
-                                  const std::vector<std::string>& tasks) {
+                                  const std::vector<std::string>& tasks,
+                                  bool may_bring_back = true) {
   try {
     return attached.link
         ->Call(type::kRestart, {{"tasks", tasks}, {"all", tasks.empty()}},
@@ -143,6 +161,10 @@ std::vector<OrderedRun> OrderRuns(const JobRecord& record, Attached& attached,
   } catch (const protocol::Refusal& refusal) {
     if (refusal.kind() != protocol::RefusalKind::kWrongState) throw;
     FailIfItHasEnded(record);
+    if (may_bring_back && BringBackLostHosts(record)) {
+      attached = AttachOrSayThatItIsGone(record);
+      return OrderRuns(record, attached, tasks, false);
+    }
     throw NoSuchJob(Phase::kControl, fmt::format("job {}: {}", record.id, refusal.cause()),
                     fmt::format("tfdist wait {}; then the same `up` starts it anew", record.id));
   } catch (const LostConnection&) {

@@ -12,6 +12,7 @@
 #include "cli/find/last_known.h"
 #include "cli/find/last_seen.h"
 #include "cli/find/other_hosts.h"
+#include "cli/find/start_again.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/container_clients.h"
 #include "cli/render/table.h"
@@ -20,6 +21,7 @@
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/print.h"
+#include "cli/stream/running_tasks.h"
 #include "job/first_cause.h"
 
 namespace tfdist::cli {
@@ -139,6 +141,10 @@ void PrintTable(const JobRecord& record, const JobView& view) {
     if (host.state == HostState::kUnknown || host.state == HostState::kConnected) continue;
     Print("host {}: {} since {}{}\n", HostOf(state, static_cast<int>(slot)), NameOf(host.state),
           Span(WallClockNanoseconds() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
+  }
+  for (const int slot : view.live ? LostHosts(state) : std::vector<int>()) {
+    Print("  once {} is up again, {} starts its agent there\n", HostOf(state, slot),
+          CommandToStartAgain(record, slot));
   }
   PrintLeft(state);
   if (!view.trouble.empty()) Print("event log: {}\n", view.trouble);

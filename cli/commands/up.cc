@@ -36,6 +36,7 @@
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/find/kept_files.h"
+#include "cli/find/start_again.h"
 #include "cli/hosts/host_names.h"
 #include "cli/job/connector.h"
 #include "cli/job/state_folder.h"
@@ -208,6 +209,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   options.silent_after = std::chrono::milliseconds(record.silent_after_ms);
   options.on_silence = [&record] { return LinesOfSilence(record); };
   options.on_output = [&record] { return LinesOfVainOutput(record); };
+  options.on_lost = [&record](const auto& slots) { return StartAgentsAgain(record, slots); };
   PrinterOptions printing = TerminalOptions();
   if (isatty(STDOUT_FILENO) == 0 || isatty(STDERR_FILENO) == 0) printing.stderr_fd = STDERR_FILENO;
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);

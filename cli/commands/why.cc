@@ -16,6 +16,7 @@
 #include "cli/find/job_view.h"
 #include "cli/find/last_known.h"
 #include "cli/find/other_hosts.h"
+#include "cli/find/start_again.h"
 #include "cli/link/bootstrap.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/known_end.h"
@@ -25,6 +26,7 @@
 #include "cli/show/slow_notice.h"
 #include "cli/show/story.h"
 #include "cli/stream/print.h"
+#include "cli/stream/running_tasks.h"
 #include "job/first_cause.h"
 
 namespace tfdist::cli {
@@ -176,8 +178,14 @@ void PrintLostHosts(const JobRecord& record, const protocol::JobState& state) {
   }
   if (lost.empty()) return;
   const SlowNotice notice("asking the lost hosts themselves");
-  for (const HostsWord& word : AskHosts(record, lost)) {
-    Print("host {}, asked just now: {}\n", word.host, word.why);
+  const std::vector<HostsWord> words = AskHosts(record, lost);
+  const std::vector<int> awaited = LostHosts(state);
+  for (size_t at = 0; at < words.size(); ++at) {
+    Print("host {}, asked just now: {}\n", words[at].host, words[at].why);
+    const bool is_awaited = std::ranges::find(awaited, lost[at]) != awaited.end();
+    if (words[at].was_killed && is_awaited) {
+      Print("  try: {} starts its agent there\n", CommandToStartAgain(record, lost[at]));
+    }
   }
 }
 

@@ -57,6 +57,7 @@ HostsWord AskOne(const JobRecord& record, int slot) {
       if (host.hello.serving == protocol::Serving::kAgent) return said;
       said.word = Word::kOver;
       said.misses_first = host.hello.orphaned.has_value();
+      said.was_killed = host.hello.killed.has_value();
       said.why =
           host.hello.orphaned.value_or(host.hello.killed.value_or("nothing of the job runs there"));
       return said;

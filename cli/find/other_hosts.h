@@ -22,6 +22,7 @@ struct HostsWord {
   Word word = Word::kNothing;
   std::string why;          // for people
   bool has_folder = false;  // of the job, as it says
+  bool was_killed = false;  // all of the job there, as at a reboot
   bool misses_first =
       false;  // its agent does not hear the first host, or has ended its tasks for that
 };

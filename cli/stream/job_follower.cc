@@ -32,6 +32,7 @@ constexpr auto kLostHostLimit = 10s;
 constexpr auto kReconnectLimit = 5min;
 constexpr auto kFirstPause = 500ms;
 constexpr auto kLongestPause = 10s;
+constexpr auto kPauseBetweenLooks = 10s;
 constexpr auto kSlowEnd = 1s;        // of tasks that were told to end
 constexpr auto kPaceWindow = 10min;  // a search takes its time before something comes
 constexpr std::string_view kTooSlow = "the host sends next to nothing";
@@ -50,14 +51,6 @@ bool IsAboutAnotherHost(const protocol::Message& message) {
 
 bool IsThere(const protocol::SlotState& slot) {
   return slot.state != protocol::HostState::kUnknown && slot.state != protocol::HostState::kLost;
-}
-
-// Of a host with tasks.
-bool IsSeated(const protocol::JobState& state, int slot) {
-  for (size_t planned = 0; planned < state.seats.size(); ++planned) {
-    if (state.seats[planned] == slot && !state.tally.planned[planned].empty()) return true;
-  }
-  return false;
 }
 
 // For all hosts with tasks that are lost.
@@ -279,6 +272,7 @@ void JobFollower::WaitAndHandle() {
   LookForVainWaits();
   LookIntoSilence();
   LookWhileTheyWrite();
+  LookForLostHosts();
   HandleInterrupts(interrupts_.Take());
   SayWhoStillRuns();
 }
@@ -349,6 +343,18 @@ void JobFollower::LookWhileTheyWrite() {
   output_ = std::async(std::launch::async, options_.on_output);
   look_at_output_ = Now() + next_look_at_output_;
   next_look_at_output_ *= 2;
+}
+
+void JobFollower::LookForLostHosts() {
+  if (!options_.on_lost) return;
+  if (lost_.valid()) {
+    if (lost_.wait_for(0s) != std::future_status::ready) return;
+    for (const std::string& line : lost_.get()) printer_.Note("{}", line);
+    look_for_lost_ = Now() + kPauseBetweenLooks;
+  }
+  if (Now() < look_for_lost_) return;
+  const std::vector<int> slots = LostHosts(state_);
+  if (!slots.empty()) lost_ = std::async(std::launch::async, options_.on_lost, slots);
 }
 
 void JobFollower::PassOnNotes() {

@@ -55,6 +55,8 @@ struct FollowOptions {
   // The same of tasks that write: called when the job has run for `silent_after`, twice that and so on, and that long after a
   // task has ended with 0, until it returns lines.
   std::function<std::vector<std::string>()> on_output = {};
+  // The same while hosts with tasks are lost: gets their slots, now and then.
+  std::function<std::vector<std::string>(const std::vector<int>& slots)> on_lost = {};
 };
 
 class JobFollower {
@@ -133,6 +135,7 @@ class JobFollower {
   void LookForVainWaits();
   void LookIntoSilence();
   void LookWhileTheyWrite();
+  void LookForLostHosts();
   void HandleInterrupts(int count);
   void SayWhoStillRuns();
   [[nodiscard]] bool GivesUp();
@@ -199,6 +202,8 @@ class JobFollower {
   std::optional<TimePoint> look_at_output_;  // when
   std::chrono::milliseconds next_look_at_output_{0};
   std::future<std::vector<std::string>> output_;
+  TimePoint look_for_lost_{};  // when
+  std::future<std::vector<std::string>> lost_;
   std::string notes_;  // of FollowOptions::notes_fd: the beginning of a line
   std::string stop_why_;
   bool stop_force_ = false;

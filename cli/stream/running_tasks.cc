@@ -66,4 +66,21 @@ std::string WhoMayWaitForAnEndedTask(const protocol::JobState& state) {
       first->task, NamesOfRunning(state), first->task);
 }
 
+bool IsSeated(const protocol::JobState& state, int slot) {
+  for (size_t planned = 0; planned < state.seats.size(); ++planned) {
+    if (state.seats[planned] == slot && !state.tally.planned[planned].empty()) return true;
+  }
+  return false;
+}
+
+std::vector<int> LostHosts(const protocol::JobState& state) {
+  std::vector<int> slots;
+  if (state.result != protocol::JobResult::kNone) return slots;
+  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    const bool is_lost = state.slots[slot].state == protocol::HostState::kLost;
+    if (is_lost && IsSeated(state, static_cast<int>(slot))) slots.push_back(static_cast<int>(slot));
+  }
+  return slots;
+}
+
 }  // namespace tfdist::cli

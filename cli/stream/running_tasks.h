@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "job/state.h"
 
@@ -17,5 +18,11 @@ std::string WhyTheJobGoesOn(const protocol::JobState& state, const std::string& 
 // The chief, or else worker:0, has ended with 0 while other workers run: where they wait for it, they wait for ever. Empty:
 // it has not, or the job ends by itself.
 std::string WhoMayWaitForAnEndedTask(const protocol::JobState& state);
+
+// Whether the host of that slot has tasks now.
+bool IsSeated(const protocol::JobState& state, int slot);
+
+// The slots with tasks whose hosts are lost, of a job that goes on.
+std::vector<int> LostHosts(const protocol::JobState& state);
 
 }  // namespace tfdist::cli

@@ -831,6 +831,44 @@ class Faults(OverSsh):
         up.wait(60)
         self.assertRegex(up.err.read_text(), r": lost: nothing heard for 11 s; the job waits for it, for \S+ at most")
 
+    def lose_second_host(self, hosts):
+        """It is rebooted, in a moment."""
+        hosts[1].crash()
+        self.user.wait_for_status(lambda s: s["hosts"][1]["state"] == "lost", "the host counts as lost")
+        hosts[1].start(True)
+        hosts[1].wait_until_up()
+
+    def test_up_starts_the_agent_of_a_rebooted_host_again(self):
+        hosts = self.start_hosts(2, own_network=True)
+        up = self.user.start("up", self.write(hosts, shell("exec sleep infinity"), layout="mirrored"))
+        self.user.wait_until_tasks_run()
+        self.lose_second_host(hosts)
+        status = self.user.wait_for_status(
+            lambda s: s["attempt"] == 2 and all(task["state"] == "running" for task in s["tasks"]), "all tasks run again")
+        self.assertEqual({host["state"] for host in status["hosts"]} & {"lost", "slow"}, set(), status)
+        said = up.err.read_text()
+        self.assertIn(f"tfdist: {hosts[1].address}: the host was restarted; its agent runs again\n", said)
+        self.user.run("down").expect(0)
+        self.assertEqual(up.wait(60), 1)
+        self.assert_nothing_left(hosts)
+
+    def test_restart_does_so_for_a_job_that_nobody_follows(self):
+        hosts = self.start_hosts(2)
+        self.start_detached(hosts, shell("exec sleep infinity"), layout="mirrored")
+        job = self.user.job_id()
+        self.lose_second_host(hosts)
+        command = f"tfdist restart {job} @{hosts[1].address}"
+        self.assertIn(f"  once {hosts[1].address} is up again, {command} starts its agent there\n", self.user.run("status").out)
+        self.assertIn(f"{hosts[1].address} is lost; once it is up again, {command} starts", self.user.run("events").err)
+        self.assertRegex(self.user.run("why").out, rf"asked just now: the host was restarted\n  try: {command} starts its agent there\n")
+        restart = self.user.run("restart", job, f"@{hosts[1].address}").expect(0)
+        self.assertIn(f"tfdist: {hosts[1].address}: the host was restarted; its agent runs again\n", restart.err)
+        self.user.wait_until_tasks_run()
+        self.assertEqual(len([p for p in hosts[1].processes() if p.argv == ["sleep", "infinity"]]), 1)
+        self.assertNotIn("up again", self.user.run("status").out)
+        self.user.run("down").expect(0)
+        self.assert_nothing_left(hosts)
+
     def test_when_the_first_host_is_lost_status_says_what_the_others_know(self):
         hosts = self.start_hosts(3)
         self.user.run("up", "-d", self.write(hosts, shell("exec sleep infinity"))).expect(0)

@@ -22,6 +22,9 @@ class HostClocks {
   // At `now_ns`, on the clock of the events' times. An echo that cannot be is passed over.
   void Hear(size_t slot, const ClockEcho& echo, int64_t now_ns);
 
+  // It was restarted: its monotonic clock begins anew.
+  void Forget(size_t slot) { hosts_.at(slot).exchanges.clear(); }
+
   // A time on the host's monotonic clock, on the clock of the events' times; nullopt: not measured.
   [[nodiscard]] std::optional<int64_t> ToEventTime(size_t slot, int64_t monotonic_ns) const;
 

@@ -71,6 +71,7 @@ void JobControl::Begin() {
 
 void JobControl::OnReport(size_t slot, const HostReport& said) {
   const auto heard = roster_.Hear(slot, said.incarnation, clock_.Now());
+  if (heard.restarted && said.keeper_lost) clocks_.Forget(slot);
   if (said.clock) clocks_.Hear(slot, *said.clock, job_clock_.NowNs());
   if (state_.phase == JobPhase::kNone) return;
   const HostReport report = Bounded(said);
