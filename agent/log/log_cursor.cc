@@ -23,6 +23,56 @@ size_t OldFramesBytes(std::string_view line) {
   return static_cast<size_t>(NewestFrame(line).data() - line.data());
 }
 
+// How much of the piece is text of one writer in one line.
+size_t FirstLineBytes(const protocol::LogPiece& piece) {
+  if (piece.segments.empty()) return 0;
+  const std::string_view text =
+      std::string_view(piece.data).substr(0, piece.segments.front().size_bytes);
+  const size_t newline = text.find('\n');
+  return newline == text.npos ? text.size() : newline + 1;
+}
+
+std::string_view FirstLine(const protocol::LogPiece& piece) {
+  std::string_view line = std::string_view(piece.data).substr(0, FirstLineBytes(piece));
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  return line;
+}
+
+// It may go on in the piece that follows.
+bool IsOneBegunLine(const protocol::LogPiece& piece) {
+  return piece.segments.size() == 1 && !piece.data.empty() &&
+         piece.data.find('\n') == std::string::npos;
+}
+
+bool Redraws(const protocol::LogPiece& next, const protocol::LogPiece& piece) {
+  if (next.segments.empty() || next.offset != piece.offset + piece.data.size()) return false;
+  const protocol::LogSegment& a = piece.segments.front();
+  const protocol::LogSegment& b = next.segments.front();
+  return a.stream == b.stream && a.attempt == b.attempt && a.run == b.run &&
+         OldFramesBytes(FirstLine(next)) > 0;
+}
+
+bool HasOldFrames(std::string_view lines) {
+  while (!lines.empty()) {
+    if (OldFramesBytes(TakeUpTo('\n', lines)) > 0) return true;
+  }
+  return false;
+}
+
+void DropFront(protocol::LogPiece& piece, size_t bytes) {
+  piece.offset += bytes;
+  piece.data.erase(0, bytes);
+  piece.segments.front().size_bytes -= static_cast<uint32_t>(bytes);
+  piece.left_out = true;
+}
+
+void CutToFirstLine(protocol::LogPiece& piece) {
+  const size_t bytes = FirstLineBytes(piece);
+  piece.data.resize(bytes);
+  piece.segments.resize(1);
+  piece.segments.front().size_bytes = static_cast<uint32_t>(bytes);
+}
+
 }  // namespace
 
 LogCursor::LogCursor(const std::filesystem::path& task_folder, const protocol::ReadLog& request)
@@ -31,6 +81,7 @@ LogCursor::LogCursor(const std::filesystem::path& task_folder, const protocol::R
       since_ns_(request.since_ns),
       tail_lines_(request.tail_lines),
       stderr_alone_(request.stderr_alone),
+      newest_frames_alone_(request.tail_lines && !request.exact_times),
       times_(request.exact_times ? SegmentTimes::kExact : SegmentTimes::kOfTheFirstByte) {
   if (!request.grep.empty()) filter_.emplace(request.grep);
 }
@@ -61,12 +112,33 @@ std::optional<protocol::LogPiece> LogCursor::Next(uint64_t limit_bytes, LogEnd e
   return filter_ ? NextThatFits(limit_bytes, end) : NextOfAll(limit_bytes, end);
 }
 
+// A bar may have drawn MiB before its newest frame, and a reader of the last lines shows that one only. The frame goes out with the
+// '\r' before it: what the reader has of the line ends there.
+protocol::LogPiece LogCursor::ReadNewestFrames(uint64_t most_bytes, LogEnd end) {
+  protocol::LogPiece piece = reader_.Read(offset_, most_bytes, end, times_);
+  if (!newest_frames_alone_) return piece;
+  bool left_out = false;
+  for (size_t passed = 0; IsOneBegunLine(piece) && passed < kSearchBytes;) {
+    auto next = reader_.Read(piece.offset + piece.data.size(), most_bytes, end, times_);
+    if (!Redraws(next, piece)) break;
+    passed += piece.data.size();
+    piece = std::move(next);
+    left_out = true;
+  }
+  piece.left_out = left_out;
+  if (piece.segments.empty()) return piece;
+  if (const size_t old = OldFramesBytes(FirstLine(piece)); old > 1) DropFront(piece, old - 1);
+  const auto rest = std::string_view(piece.data).substr(FirstLineBytes(piece));
+  if (HasOldFrames(rest)) CutToFirstLine(piece);
+  return piece;
+}
+
 // Of what lies before `all_from_`: whole lines' beginnings, one segment at a time. nullopt: there is no more.
 std::optional<protocol::LogPiece> LogCursor::NextOfUnfinishedLines(uint64_t limit_bytes,
                                                                    LogEnd end) {
   while (offset_ < all_from_) {
     const uint64_t most = std::min({limit_bytes, kPieceBytes, all_from_ - offset_});
-    protocol::LogPiece piece = reader_.Read(offset_, most, end, times_);
+    protocol::LogPiece piece = ReadNewestFrames(most, end);
     if (piece.segments.empty() || piece.offset >= all_from_) break;
     const protocol::LogSegment& first = piece.segments.front();
     const auto line = unfinished_.find(first.stream);
@@ -87,8 +159,8 @@ std::optional<protocol::LogPiece> LogCursor::NextOfAll(uint64_t limit_bytes, Log
   const bool left_out = offset_ > before + (begun ? begun->data.size() : 0);
   if (begun) begun->left_out = left_out;
   if (begun) return begun;
-  protocol::LogPiece piece = reader_.Read(offset_, std::min(limit_bytes, kPieceBytes), end, times_);
-  piece.left_out = left_out;
+  protocol::LogPiece piece = ReadNewestFrames(std::min(limit_bytes, kPieceBytes), end);
+  piece.left_out |= left_out;
   if (piece.data.empty()) {
     piece.offset = offset_;
   } else {

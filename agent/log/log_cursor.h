@@ -33,6 +33,7 @@ class LogCursor {
   };
   Lines ReadLines(LogEnd end);
   std::optional<protocol::LogPiece> NextOfAll(uint64_t limit_bytes, LogEnd end);
+  protocol::LogPiece ReadNewestFrames(uint64_t most_bytes, LogEnd end);
   std::optional<protocol::LogPiece> NextOfUnfinishedLines(uint64_t limit_bytes, LogEnd end);
   std::optional<protocol::LogPiece> NextThatFits(uint64_t limit_bytes, LogEnd end);
 
@@ -41,6 +42,7 @@ class LogCursor {
   std::optional<int64_t> since_ns_;
   std::optional<uint64_t> tail_lines_;
   bool stderr_alone_;
+  bool newest_frames_alone_;          // of a line that redraws itself
   std::optional<LineSearch> search_;  // for these, once it has begun
   // The last lines begin there. Before lie the beginnings of lines that other streams have not finished there.
   uint64_t all_from_ = 0;

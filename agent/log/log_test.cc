@@ -289,9 +289,11 @@ TEST_F(LogTest, NoLastLineBeginsInItsMiddle) {
   writer.Append(Stream::kStdout, "begun\n");
   for (const size_t limit : {2, 1000}) {
     EXPECT_EQ(LastLines(folder_, 1, limit), "three, begun\n");
-    EXPECT_EQ(LastLines(folder_, 2, limit), "bar 1\rbar 2\rthree, bar 3\nbegun\n");
-    EXPECT_EQ(LastLines(folder_, 3, limit), "two, bar 1\rbar 2\rbegun\nthree, bar 3\nbegun\n");
   }
+  // How much of an old frame goes out depends on the pieces; a '\r' ends it.
+  EXPECT_EQ(LastLines(folder_, 2, 1000), "\rbar 2\rthree, bar 3\nbegun\n");
+  EXPECT_EQ(LastLines(folder_, 3, 1000), "two, \rbar 2\rbegun\nthree, bar 3\nbegun\n");
+  EXPECT_EQ(LastLines(folder_, 3, 2), "two, bar\rbar 2\rbegun\nthree, bar 3\nbegun\n");
 }
 
 TEST_F(LogTest, SaysWhatWasLeftOutBetweenBegunLines) {
@@ -378,6 +380,23 @@ TEST_F(LogTest, ASearchLooksAtTheNewestFrameOfALineThatRedrawsItself) {
   EXPECT_EQ(found(), "step 20000\r\n");
   writer.Append(Stream::kStdout, "step 1\rstep 2");
   EXPECT_EQ(TextOfAll(cursor, LogEnd::kClosed), "step 2");
+}
+
+TEST_F(LogTest, OfALastLineThatRedrawsItselfOnlyTheNewestFrameIsSent) {
+  LogWriter writer = Writer(1, 64 << 20);
+  std::string bar;
+  for (int i = 0; i < 150'000; ++i) bar += "\rstep " + std::to_string(i) + " of 150000";
+  writer.Append(Stream::kMerged, "begin\n" + bar + "\r\nsaved\r\n" + bar);
+  const auto sent = [&](uint64_t lines) {
+    protocol::ReadLog request;
+    request.tail_lines = lines;
+    LogCursor cursor(folder_, request);
+    return TextOfAll(cursor, LogEnd::kOpen);
+  };
+  const std::string frame = "\rstep 149999 of 150000";
+  EXPECT_EQ(sent(1), frame);
+  EXPECT_EQ(sent(3), frame + "\r\nsaved\r\n" + frame);
+  EXPECT_EQ(sent(9), "begin\n" + frame + "\r\nsaved\r\n" + frame);
 }
 
 TEST_F(LogTest, ASearchGoesThroughALongLogInSteps) {
