@@ -30,8 +30,13 @@ void RemoveSecretsOfRuns(const SlotFolder& folder) {
 }  // namespace
 
 void RemoveUnchangedCopy(const SlotFolder& folder) {
+  if (IsWorkFolderGone(folder)) return;  // what was in it is not known
   if (FindTaskFile(folder, SystemClock().Now() + kResultsLimit)) return;
-  if (const auto left = RemoveWorkFolder(folder)) Log("{}, ignoring", *left);
+  if (const auto left = RemoveWorkFolder(folder)) {
+    Log("{}, ignoring", *left);
+  } else {
+    ForgetUnpacked(folder);
+  }
 }
 
 void LeaveFolder(const SlotFolder& folder) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -228,6 +229,13 @@ void RememberTree(const fs::path& root, const fs::path& note) {
 }
 
 void RememberUnpacked(const SlotFolder& folder) { RememberTree(folder.work(), ManifestOf(folder)); }
+
+void ForgetUnpacked(const SlotFolder& folder) { unlink(ManifestOf(folder).c_str()); }
+
+bool IsWorkFolderGone(const SlotFolder& folder) {
+  std::error_code error;
+  return fs::exists(ManifestOf(folder), error) && !fs::exists(folder.work(), error) && !error;
+}
 
 std::optional<fs::path> FindNewIn(const fs::path& root, const fs::path& note, TimePoint deadline) {
   const Unpacked unpacked(root, note);

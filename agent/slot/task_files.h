@@ -34,6 +34,11 @@ std::optional<std::filesystem::path> FindNewIn(const std::filesystem::path& root
 // nobody knows that it is not a result. Blocks.
 std::optional<std::filesystem::path> FindTaskFile(const SlotFolder& folder, TimePoint deadline);
 
+// As if nothing had been unpacked: the work folder goes.
+void ForgetUnpacked(const SlotFolder& folder);
+// Whether it was there, and was removed by somebody else.
+bool IsWorkFolderGone(const SlotFolder& folder);
+
 struct EarlierResults {
   std::string job;
   bool certain = false;   // false: there was no time to look whether there are any

@@ -124,7 +124,9 @@ int TaskFilesMain(const std::vector<std::string>& arguments) {
   SetLogName("task-files");
   const SlotFolder folder(fs::read_symlink("/proc/self/exe").parent_path());
   const std::string word = arguments.empty() ? "" : arguments[0];
-  if (word == "list") return List(ListTaskFiles(folder));
+  if (word == "list") {
+    return List(ListTaskFiles(folder), IsWorkFolderGone(folder) ? std::string("gone\0", 5) : "");
+  }
   if (word == "send") return Send(folder.work(), arguments);
   const auto kept = [&] { return KeptFolder(ReadOrInferSlotInfo(folder)); };
   if (word == "list-kept") return List(ListKeptFiles(kept()), SlotsOfTheJobHere(folder));

@@ -62,6 +62,7 @@ struct Haul {
   std::vector<const RemoteFile*> to_come;
   uint64_t missing_bytes = 0;  // of these
   bool has_no_folder = false;
+  bool is_gone = false;  // RemoteListing
   size_t were_there = 0;
   std::vector<std::string> changed;  // while they were read
   std::vector<std::string> unreadable;
@@ -392,6 +393,7 @@ void List(const JobRecord& record, Haul& haul) {
     haul.slots = std::move(listing.slots);
     haul.unreadable_folders = std::move(listing.unreadable);
     haul.beside = std::move(listing.beside);
+    haul.is_gone = listing.is_gone;
     haul.is_old = listing.is_old;
   } catch (const NothingThere&) {
     haul.has_no_folder = true;
@@ -627,12 +629,16 @@ void MakeFolder(const fs::path& folder) {
 bool SayWhatIsNotThere(const JobRecord& record, const std::vector<Haul>& hauls,
                        const std::vector<std::string>& paths, bool all_answered) {
   const auto missing = MissingPaths(hauls, paths);
-  for (const std::string& path : missing) Say("tfdist: no task has written {}\n", path);
+  const bool may_have_been = std::ranges::any_of(
+      hauls, [](const Haul& haul) { return haul.has_no_folder || haul.is_gone; });
+  for (const std::string& path : missing) {
+    Say("tfdist: {} {}\n", may_have_been ? "what is left holds no" : "no task has written", path);
+  }
   const bool nothing = std::ranges::all_of(hauls, [](const Haul& h) {
     return h.files.empty() && h.leading_out.empty() && h.newer.empty() && !HasMoreThere(h);
   });
   const std::string folders = FoldersOfHosts(record);
-  if (nothing && paths.empty() && all_answered) {
+  if (nothing && paths.empty() && all_answered && !may_have_been) {
     Say("tfdist: no task has written a file{}\n", folders.empty() ? "" : " into the job's folder");
   }
   if ((nothing || !missing.empty()) && !folders.empty()) {
@@ -653,9 +659,25 @@ void NameTheCleaned(const std::vector<Haul>& hauls) {
   if (!hosts.empty())
     Say("tfdist: the job's folder was cleaned from {}: what its tasks wrote there is gone\n",
         FoldHosts(hosts));
+  for (const Haul& haul : hauls) {
+    if (haul.is_gone)
+      Say("tfdist: {}: the folder in which {} started is not there any more, nor what was written "
+          "there\n",
+          haul.host, FoldHosts(haul.tasks));
+  }
 }
 
-NoSuchJob NothingToPull(const JobRecord& record) {
+// `hauls`: of all tasks, or of those that were asked for.
+NoSuchJob NothingToPull(const JobRecord& record, const std::vector<Haul>& hauls) {
+  std::set<std::string> hosts;
+  for (const Haul& haul : hauls) hosts.insert(haul.host);
+  if (!hosts.contains(record.hosts[0].name)) {
+    return {Phase::kUsage,
+            fmt::format("what {} wrote is gone: the folder of job {} was cleaned from {}",
+                        FoldHosts(hauls.front().tasks), record.id,
+                        FoldHosts({hosts.begin(), hosts.end()})),
+            fmt::format("tfdist pull {} brings what other hosts have", record.id)};
+  }
   const NoSuchJob gone = NothingLeftOf("what its tasks wrote", record);
   const std::string kept = HowToReachKept(record.hosts, record.ssh, record.name);
   return {gone.phase(), gone.cause(), kept.empty() ? gone.remedy() : kept};
@@ -684,7 +706,7 @@ int PullCommand(const PullArguments& arguments) {
   LeaveOutSharedKept(hauls);
   for (Haul& haul : hauls) LeaveOutNewer(record, haul, !words.paths.empty());
   if (std::ranges::all_of(hauls, &Haul::has_no_folder)) {
-    throw NothingToPull(record);
+    throw NothingToPull(record, hauls);
   }
   NameTheCleaned(hauls);
   if (arguments.dry_run) {
@@ -700,7 +722,8 @@ int PullCommand(const PullArguments& arguments) {
     }
     PrintErrors(errors);
     const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty()) ||
-                           std::ranges::any_of(hauls, HasMoreThere);
+                           std::ranges::any_of(hauls, HasMoreThere) ||
+                           std::ranges::any_of(hauls, &Haul::is_gone);
     return !errors.empty() ? kExitHost : lacks_one ? kExitJobFailed : kExitSuccess;
   }
   Progress progress;
@@ -735,7 +758,7 @@ int PullCommand(const PullArguments& arguments) {
     SayWhatIsNewer(record, haul);
     SayWhatStays(haul);
     unfinished = unfinished || !haul.changed.empty() || !haul.unreadable.empty() ||
-                 !haul.kept.empty() || HasMoreThere(haul);
+                 !haul.kept.empty() || HasMoreThere(haul) || haul.is_gone;
   }
   if (arguments.json) PrintPullAsJson(record, hauls, folder, words.paths, errors);
   PrintErrors(errors);

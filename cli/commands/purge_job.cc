@@ -94,7 +94,7 @@ bool PurgeOfJob::Run() {
   const auto failures = ForEachHost(slots_.size(), [this](size_t slot) { RemoveSlot(slot); });
   bool all_removed = true;
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    SayWhatWasRemoved(slot);
+    if (!failures[slot]) SayWhatWasRemoved(slot);
     if (failures[slot]) PrintError(WithHost(*failures[slot], record_.hosts[slot].name));
     all_removed = all_removed && slots_[slot].removal.kept.empty() && !failures[slot];
   }
@@ -125,9 +125,11 @@ void PurgeOfJob::RemoveSlot(size_t slot) {
 
 void PurgeOfJob::SayWhatWasRemoved(size_t slot) const {
   const std::string& host = record_.hosts[slot].name;
-  for (const std::string& path : slots_[slot].removal.removed)
-    Say("tfdist: {}: removed {}\n", host, path);
-  for (const std::string& path : slots_[slot].removal.kept)
+  const Removal& removal = slots_[slot].removal;
+  if (removal.removed.empty() && removal.kept.empty())
+    Say("tfdist: {}: nothing of job {} was there any more\n", host, record_.id);
+  for (const std::string& path : removal.removed) Say("tfdist: {}: removed {}\n", host, path);
+  for (const std::string& path : removal.kept)
     PrintError(WithHost(Error(Phase::kDown, "kept " + path), host));
 }
 

@@ -116,6 +116,10 @@ RemoteListing ParseRemoteFiles(std::string_view records) {
     if (record == "end") return listing;
     RemoteFile file;
     std::string_view mode = TakeUpTo(' ', record);
+    if (mode == "gone") {
+      listing.is_gone = true;
+      continue;
+    }
     if (mode == "slot") {
       if (listing.slots.size() == kMostSlots) FailMalformed("more than 100,000 slots");
       listing.slots.push_back(ParseNumber<int>(record));

@@ -28,6 +28,7 @@ struct RemoteListing {
   std::vector<std::string> beside;      // outside of the root, on the host: absolute, at most 100
   std::vector<int>
       slots;  // of {keep}: the job's that share it with the one that was asked, itself among them
+  bool is_gone = false;  // the root was there, and somebody has removed it
   // By an agent of an earlier version, which tells no modes, and sends files as long as they have become meanwhile.
   bool is_old = false;
 };

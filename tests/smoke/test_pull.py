@@ -69,6 +69,35 @@ class Pull(unittest.TestCase):
         [folder] = self.hosts[number].home.glob(f".cache/tfdist/jobs/*/h{number}")
         return folder
 
+    def test_a_folder_that_somebody_has_removed_is_told_with_its_host(self):
+        self.run_job("echo $TFDIST_TASK >result")
+        shutil.rmtree(self.work(0))
+        pulled = self.pull()
+        self.assertEqual(pulled.code, 1, pulled)
+        self.assertIn(f"tfdist: {self.hosts[0].address}: the folder in which worker:0 started is not there any more, nor what was written there\n", pulled.err)
+        self.assertEqual(files_below(self.home / "worker-1"), ["result"])
+        shutil.rmtree(self.slot(1).parent)
+        for words in ((), ("worker:1",)):
+            pulled = self.pull(*words)
+            self.assertNotIn("no task has written", pulled.err)
+            self.assertIn(self.hosts[1].address, pulled.err)
+        named = self.pull("result")
+        self.assertIn("tfdist: what is left holds no result\n", named.err)
+        logs = self.user.run("logs", "job")
+        self.assertIn(f"tfdist: the job's folder was cleaned from {self.hosts[1].address}: the output of worker:1 is gone\n", logs.err)
+        job = self.user.job_id()
+        down = self.user.run("down", "--purge", job).expect(0)
+        self.assertIn(f"tfdist: {self.hosts[1].address}: nothing of job {job} was there any more\n", down.err)
+        self.assertIn(f"tfdist: {self.hosts[0].address}: removed ", down.err)
+
+    def test_a_job_without_files_has_lost_none(self):
+        """tfdist itself removes what it sent."""
+        self.run_job("true")
+        pulled = self.pull()
+        self.assertEqual(pulled.code, 0, pulled)
+        self.assertIn("tfdist: no task has written a file\n", pulled.err)
+        self.assertNotIn("any more", pulled.err)
+
     def test_tasks_start_at_one_path_on_all_hosts(self):
         """As mpirun expects it, and whoever keeps absolute paths in a file. What they write above it is theirs, too."""
         script = "pwd; python3 -c 'import os; print(os.getcwd())'; echo {workdir}; echo 1 >../above"
