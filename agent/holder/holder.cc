@@ -32,6 +32,7 @@ void EndWithKeeper(std::string_view keeper_pid) {
 void WriteFailure(const HolderOptions& options, const Error& failure) {
   try {
     WriteRunExit(options.RunFolder(), {.error = failure.cause()});
+    NoteThatAllHasEnded(options.RunFolder());
   } catch (const Error& error) {
     Log("{}: {}; {}", options.task, failure.what(), error.what());
   }

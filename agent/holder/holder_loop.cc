@@ -88,7 +88,7 @@ void HolderLoop::Run() {
   if (container_) EndContainer();
   output_.MoveAll();  // all writers are gone; the pipes still hold their output
   WriteLaterLosses();
-  ReleaseRunExit(options_.RunFolder());
+  NoteThatAllHasEnded(options_.RunFolder());
 }
 
 void HolderLoop::Wait() {

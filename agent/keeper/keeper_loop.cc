@@ -225,7 +225,7 @@ void KeeperLoop::StartHolder(const RunNames& names) {
     return;
   }
   const int error_number = errno;
-  WriteExitOfLostRun(names, WithProcessLimits(WithErrno("cannot start a holder", error_number)));
+  NoteEndOfLostRun(names, WithProcessLimits(WithErrno("cannot start a holder", error_number)));
   Tell(NoteKind::kRefused, error_number, names);
 }
 
@@ -244,11 +244,12 @@ void KeeperLoop::OnHolderEnd(const RunNames& names, int status) {
   strays_possible_ = true;
 }
 
-void KeeperLoop::WriteExitOfLostRun(const RunNames& names, const std::string& error) const {
+void KeeperLoop::NoteEndOfLostRun(const RunNames& names, const std::string& error) const {
   const std::filesystem::path folder = RunFolder(names);
   try {
     if (!ReadRunState(folder).exit)
       WriteRunExit(folder, {.error = error, .ended_ns = Nanoseconds(clock_.Now())});
+    NoteThatAllHasEnded(folder);
   } catch (const Error& e) {
     Log("{}, ignoring", e.what());  // the note says it, too
   }
@@ -285,7 +286,7 @@ void KeeperLoop::KillStrays() {
 
 void KeeperLoop::ReportLostRuns() {
   for (const LostRun& lost : lost_) {
-    WriteExitOfLostRun(lost.names, "its holder " + HowItEnded(lost.status) + "; " + kOutputLost);
+    NoteEndOfLostRun(lost.names, "its holder " + HowItEnded(lost.status) + "; " + kOutputLost);
     Tell(NoteKind::kHolderLost, WIFSIGNALED(lost.status) ? WTERMSIG(lost.status) : 0, lost.names);
   }
   lost_.clear();

@@ -64,8 +64,8 @@ class KeeperLoop {
   [[nodiscard]] bool HasTask(const std::string& task) const;
   void SignalHolder(const RunNames& names, int signal);
   void OnHolderEnd(const RunNames& names, int status);
-  // The exit status that no holder is there to write.
-  void WriteExitOfLostRun(const RunNames& names, const std::string& error) const;
+  // What no holder is there to write. Nothing of the run is left.
+  void NoteEndOfLostRun(const RunNames& names, const std::string& error) const;
   void Tell(NoteKind kind, int value, const RunNames& names) const;
   [[nodiscard]] std::filesystem::path RunFolder(const RunNames& names) const;
 

@@ -30,6 +30,15 @@ class KeeperTest : public SlotTest {
     for (const ProcessInfo& process : Left()) kill(process.id.pid, SIGSTOP);
     for (const pid_t pid : {keeper(), Births().back().pid, pids.holder.pid}) kill(pid, SIGKILL);
   }
+  // A task with a process that has neither its session nor its environment, and its pipes: the holder waits for these.
+  RunPids StartRunThatEscapes() {
+    StartRun("a:0",
+             {"/bin/sh", "-c",
+              "env -i /usr/bin/setsid -f /bin/sleep infinity; echo ready; exec tail -f /dev/null"});
+    WaitForLog("a:0", "ready");
+    WaitFor([] { return Sleeping() == 1; }, kLong, "the process to have its name");
+    return WaitForPids("a:0");
+  }
   static size_t Sleeping() {
     return static_cast<size_t>(std::ranges::count(Left(), "sleep", &ProcessInfo::comm));
   }
@@ -39,8 +48,7 @@ class KeeperTest : public SlotTest {
     std::vector<pid_t> unknown;
     for (const ProcessInfo& process : processes) {
       const std::string why =
-          Describe(process) +
-          " may be of a-0, run-1-1, whose holder and keeper were killed together";
+          Describe(process) + " may be of a-0, run-1-1, whose holder and keeper were both killed";
       if (std::ranges::find(census.unknown, why) != census.unknown.end()) {
         unknown.push_back(process.id.pid);
       }
@@ -186,6 +194,43 @@ TEST_F(KeeperTest, WhatKeeperAndHolderLeaveWhenTheyAreKilledTogetherIsNamed) {
   WaitUntilNothingIsLeft();
   EXPECT_TRUE(
       Unknown(EndSlotProcesses(slot, info, {}, SystemClock().Now() + 10s), {daemon}).empty());
+}
+
+// `exit` tells that the task has ended, and not that its descendants have.
+TEST_F(KeeperTest, WhatAHolderLeavesThatIsKilledAfterItsTasksEndIsNamed) {
+  StartKeeper();
+  const RunPids pids = StartRunThatEscapes();
+  kill(keeper(), SIGKILL);  // its holder ends the task
+  EXPECT_EQ(WaitForExit("a:0").signal, SIGTERM);
+  kill(pids.holder.pid, SIGKILL);
+  WaitForAgent(2);
+  WaitFor([&] { return Left().size() == 3; }, kLong, "keeper, agent and the process to be left");
+  const std::vector<ProcessInfo> left = Left();
+  const ProcessInfo process = *std::ranges::find(left, "sleep", &ProcessInfo::comm);
+  const SlotFolder slot(folder_);
+  EXPECT_EQ(FindLostRuns(slot).size(), 1U);
+  EXPECT_TRUE(WhatMayBeLeft(slot, SystemClock().Now() + 10s)) << "else `clean` removes all notes";
+  SlotInfo info;
+  info.job = "job-" + folder_.filename().string();
+  EXPECT_EQ(Unknown(EndSlotProcesses(slot, info, {}, SystemClock().Now() + 10s), {process}),
+            std::vector{process.id.pid});
+  kill(process.id.pid, SIGKILL);
+  Order("exit 40");
+  WaitUntilNothingIsLeft();
+  EXPECT_TRUE(
+      Unknown(EndSlotProcesses(slot, info, {}, SystemClock().Now() + 10s), {process}).empty());
+}
+
+TEST_F(KeeperTest, WhatSuchAHolderLeavesItsKeeperEndsAndNotesThat) {
+  StartKeeper();
+  const RunPids pids = StartRunThatEscapes();
+  kill(pids.task.pid, SIGTERM);
+  EXPECT_EQ(WaitForExit("a:0").signal, SIGTERM);
+  kill(pids.holder.pid, SIGKILL);
+  WaitForNote(NoteKind::kHolderLost, "a:0");
+  EXPECT_EQ(Left().size(), 2U);  // keeper and agent
+  EXPECT_EQ(State("a:0").exit->signal, SIGTERM) << "the task's own end";
+  EXPECT_TRUE(FindLostRuns(SlotFolder(folder_)).empty());
 }
 
 // Without the job's environment, and its leader gone; the session's number is still the task's.

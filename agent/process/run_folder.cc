@@ -74,6 +74,11 @@ void Reserve(const std::filesystem::path& path) {
   WriteAll(fd.get(), std::string(kExitRecordBytes, '\0'), path.string());
 }
 
+bool IsMissing(const std::filesystem::path& path) {
+  std::error_code error;
+  return symlink_status(path, error).type() == std::filesystem::file_type::not_found;
+}
+
 std::filesystem::path FreeExitAside(const std::filesystem::path& run_folder) {
   std::error_code error;
   const std::filesystem::path first = run_folder / kExitAside;
@@ -128,10 +133,12 @@ RunSpec ReadRunSpec(const std::filesystem::path& run_folder) {
 RunState ReadRunState(const std::filesystem::path& run_folder) {
   RunState state;
   state.pids = ReadRecord(run_folder / "pid", kSmallLimitBytes, DecodeRunPids);
-  state.holder_running =
-      state.pids && state.pids->boot_id == BootId() && IsRunning(state.pids->holder);
+  const bool of_this_boot = state.pids && state.pids->boot_id == BootId();
+  state.holder_running = of_this_boot && IsRunning(state.pids->holder);
   // Last: a holder that was gone above has written all that it ever will.
   state.exit = ReadRecord(run_folder / "exit", kSmallLimitBytes, DecodeRunExit);
+  state.lost = of_this_boot && !state.holder_running &&
+               !(state.exit && IsMissing(run_folder / kLaterExitAside));
   return state;
 }
 
@@ -139,7 +146,7 @@ void WriteRunPids(const std::filesystem::path& run_folder, const RunPids& pids) 
   WriteRecord(run_folder / "pid", EncodeRunPids(pids));
 }
 
-void ReleaseRunExit(const std::filesystem::path& run_folder) {
+void NoteThatAllHasEnded(const std::filesystem::path& run_folder) {
   unlink((run_folder / kLaterExitAside).c_str());
 }
 

@@ -10,6 +10,8 @@
 //   clients  written by the holder once it has seen that the task runs a client of a daemon: a call a line
 //   exit   written by the holder when the task has ended, or by the keeper when there is no
 //          holder to do it: every run that was asked for gets one
+//   exit.later  the place for a later `exit`. Who has seen the end of all that the run had started, holder
+//          or keeper, takes it away; where it is still there nobody has
 //
 // Each appears as a whole (written aside, then renamed) and holds a record (run_records.h). They survive the
 // death of processes; a power failure ends the run anyway, so none is worth an fsync.
@@ -72,6 +74,9 @@ struct RunState {
   std::optional<protocol::TaskExit> exit;
   // The holder runs: it may still move output, and another run of this task must not be started.
   bool holder_running = false;
+  // In this boot nobody has seen the end of all that it had started, whether or not its task's own end is known: its holder
+  // was killed, and the keeper too or it is not done yet.
+  bool lost = false;
 };
 
 // What is known of a run, from its files and /proc. A torn or missing file counts as not written.
@@ -97,8 +102,8 @@ void WriteRunLeft(const std::filesystem::path& run_folder,
 void WriteRunClients(const std::filesystem::path& run_folder,
                      const std::vector<std::string>& calls);
 
-// Gives the second place back, once no correction will come. Never fails.
-void ReleaseRunExit(const std::filesystem::path& run_folder);
+// Nothing of the run is left, and no correction of its `exit` will come. Never fails: the run then counts as lost.
+void NoteThatAllHasEnded(const std::filesystem::path& run_folder);
 // A long `error` is cut. Replaces an earlier one; only the first two use the reserved places.
 void WriteRunExit(const std::filesystem::path& run_folder, const protocol::TaskExit& exit);
 

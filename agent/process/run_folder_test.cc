@@ -85,6 +85,31 @@ TEST_F(RunFolderTest, AHolderRunsIfThatVeryProcessOfThisBootDoes) {
   EXPECT_FALSE(ReadRunState(run_).holder_running);
 }
 
+TEST_F(RunFolderTest, ARunIsLostUntilTheEndOfAllThatItHadStartedIsNoted) {
+  WriteRunSpec(run_, Spec());
+  EXPECT_FALSE(ReadRunState(run_).lost) << "it has not begun";
+  WriteRunPids(run_, Self());
+  EXPECT_FALSE(ReadRunState(run_).lost) << "its holder runs";
+  RunPids killed = Self();
+  ++killed.holder.start_time;
+  WriteRunPids(run_, killed);
+  EXPECT_TRUE(ReadRunState(run_).lost);
+  WriteRunExit(run_, {.code = 3, .error = {}});
+  EXPECT_TRUE(ReadRunState(run_).lost) << "its task has ended, and that is all that is known";
+  WriteRunExit(run_, {.code = 3, .error = {}, .lost_bytes = 7});
+  EXPECT_FALSE(ReadRunState(run_).lost) << "a holder corrects it once nothing is left";
+  NoteThatAllHasEnded(run_);
+  EXPECT_FALSE(ReadRunState(run_).lost);
+}
+
+TEST_F(RunFolderTest, ARunOfAnotherBootIsNotLost) {
+  WriteRunSpec(run_, Spec());
+  RunPids other = Self();
+  other.boot_id = "another boot";
+  WriteRunPids(run_, other);
+  EXPECT_FALSE(ReadRunState(run_).lost);
+}
+
 TEST_F(RunFolderTest, AnExitComesBackAndALongReasonIsCut) {
   WriteRunSpec(run_, Spec());
   EXPECT_FALSE(ReadRunState(run_).exit);

@@ -25,7 +25,7 @@ TEST(LeaveFolder, NoVariablesOfATaskStayBehindItsJob) {
     ReplaceFile(run / name, "x", 0600);
   }
   WriteRunExit(run, {.code = 0, .error = {}});
-  ReleaseRunExit(run);
+  NoteThatAllHasEnded(run);
   LeaveFolder(folder);
   std::vector<std::string> left;
   for (const auto& file : std::filesystem::directory_iterator(run)) {

@@ -42,7 +42,7 @@ std::vector<fs::path> NewestRunsFirst(const fs::path& task_folder) {
 bool IsOver(const fs::path& run) {
   try {
     const RunState state = ReadRunState(run);
-    return !state.holder_running && (state.exit || !state.pids);
+    return !state.holder_running && !state.lost;
   } catch (const Error&) {
     return false;
   }

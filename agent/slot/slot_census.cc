@@ -30,10 +30,6 @@ constexpr std::chrono::milliseconds kSessionPause{20};
 // For engines to end the containers, after the processes: one that works needs a second for each.
 constexpr std::chrono::seconds kContainersLimit{30};
 
-bool IsLost(const RunState& state) {
-  return state.pids && !state.exit && !state.holder_running && state.pids->boot_id == BootId();
-}
-
 const ProcessInfo* FindIn(const std::vector<ProcessInfo>& table, pid_t pid) {
   const auto found = std::ranges::find(table, pid, [](const auto& one) { return one.id.pid; });
   return found == table.end() ? nullptr : &*found;
@@ -115,15 +111,15 @@ Marks MarksOf(const SlotFolder& folder) {
 }
 
 std::string WhyUnknown(const LostRun& run, const ProcessInfo& suspect) {
-  return fmt::format("{} may be of {}, whose holder and keeper were killed together",
-                     Describe(suspect), run.name);
+  return fmt::format("{} may be of {}, whose holder and keeper were both killed", Describe(suspect),
+                     run.name);
 }
 
 // Holder and keeper end what nobody sees: they are told of their children, and wait for all of them. Of what is
 // not their child any more nothing is known.
 std::string WhyHidden(const LostRun& run, std::string_view hidden_by) {
   return fmt::format(
-      "what {} has started, as its holder and keeper were killed together: /proc hides it ({})",
+      "what {} has started, as its holder and keeper were both killed: /proc hides it ({})",
       run.name, hidden_by);
 }
 
@@ -261,7 +257,7 @@ std::vector<LostRun> FindLostRuns(const SlotFolder& folder) {
   std::vector<LostRun> runs;
   for (const std::filesystem::path& run : RunFolders(folder)) {
     const RunState state = ReadRunState(run);
-    if (!IsLost(state)) continue;
+    if (!state.lost) continue;
     runs.push_back(
         {fmt::format("{}, {}", run.parent_path().filename().string(), run.filename().string()),
          *state.pids});

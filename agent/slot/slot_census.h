@@ -16,7 +16,7 @@
 
 namespace tfdist::agent {
 
-// A run of this boot that nobody has seen end: its holder was killed, and the keeper with it.
+// A run of this boot whose task, or what that had started, nobody has seen end: its holder was killed, and the keeper too.
 struct LostRun {
   std::string name;  // "worker-0, run-1-1"
   RunPids pids;

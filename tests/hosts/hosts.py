@@ -76,6 +76,7 @@ class Options:
 @dataclasses.dataclass
 class Process:
     pid: int        # as seen from outside
+    pid_there: int  # as the host itself has it
     uid: int
     state: str      # R, S, T, Z, ...
     argv: list
@@ -627,7 +628,7 @@ def read_process(pid):
         status = dict(line.split(":\t", 1) for line in
                       pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
         argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-        return Process(pid, int(status["Uid"].split()[0]), status["State"].split()[0],
+        return Process(pid, int(status["NSpid"].split()[-1]), int(status["Uid"].split()[0]), status["State"].split()[0],
                        argv.rstrip("\0").split("\0"))
     except (FileNotFoundError, ProcessLookupError):
         return None

@@ -119,6 +119,56 @@ class HiddenProcesses(OverSsh):
         self.assertIn(("warning", "processes"), [(f["severity"], f["check"]) for f in json.loads(check.out)["findings"]])
 
 
+class KilledOneAfterTheOther(OverSsh):
+    """The task has ended, and that is known; a process of it that has left its session and its environment has not."""
+    ESCAPES = "env -i /usr/bin/setsid -f /bin/sleep 9997"
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = self.start_hosts(1)
+        self.file = self.write(self.hosts, shell(f"{self.ESCAPES}; echo ready; exec sleep 1000"), layout="mirrored",
+                               task_extra="grace = '2s'\n")
+        self.user.run("up", "-d", self.file).expect(0)
+        wait_for(lambda: "ready" in self.user.run("logs").out, "a process that escapes")
+
+    def of_tfdist(self, role=""):
+        return [p.pid for p in self.hosts[0].processes() if p.argv[0].startswith("tfdist-") and role in p.argv[1:2] + [""]]
+
+    def escaped(self):
+        return [p for p in self.hosts[0].processes() if p.argv == ["sleep", "9997"] or p.argv == ["/bin/sleep", "9997"]]
+
+    def kill_the_rest_after_the_task(self):
+        """The holder waits 2 s for who has the task's pipes, before it ends that."""
+        folder = self.hosts[0].home / f".cache/tfdist/jobs/{self.user.job_id()}/h0/tasks/worker-0/run-1-1"
+        wait_for((folder / "exit").exists, "the end of the task")
+        processes.kill_together(self.of_tfdist)
+
+    def assert_down_names_it(self, said):
+        [process] = self.escaped()
+        self.assertIn(f"not known to be gone: pid {process.pid_there} (sleep) may be of worker-0, run-1-1, "
+                      "whose holder and keeper were both killed", said)
+        self.assertNotIn("nothing is left", said)
+
+    def test_what_is_left_is_named(self):
+        for pid in self.of_tfdist("keeper"):
+            processes.kill(pid)
+        self.kill_the_rest_after_the_task()
+        for _ in range(2):
+            self.assert_down_names_it(self.user.run("down").expect(1).err)
+            clean = self.user.run("clean", "--yes", self.file)  # the note of it stays for the next one
+            self.assertIn("may be of worker-0, run-1-1", clean.out + clean.err)
+        [process] = self.escaped()
+        processes.kill(process.pid)
+        self.assertIn("nothing is left", self.user.run("down").expect(0).err)
+        self.user.run("clean", "--yes", self.file).expect(0)
+
+    def test_down_names_it_during_which_they_are_killed(self):
+        down = self.user.start("down")
+        self.kill_the_rest_after_the_task()
+        self.assertEqual(down.wait(60), 1, down.err.read_text())
+        self.assert_down_names_it(down.err.read_text())
+
+
 class AnotherAccount(OverSsh):
     """Tasks that sudo or su-exec has given to another account, as setpriv does here."""
 
