@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/size_text.h"
+#include "cli/deploy/credentials.h"
 #include "cli/deploy/ignore_rules.h"
 #include "cli/job/job_record.h"
 #include "cli/job/state_folder.h"
@@ -164,6 +165,9 @@ class Walk {
       return *ignored ? std::optional(LeftOutBy::kTfdistIgnore) : std::nullopt;
     }
     if (above) return above;
+    if (IsPlaceOfCredentials(entry.path) || IsPrivateKey(PathOf(entry.path), entry.info)) {
+      return LeftOutBy::kCredentials;
+    }
     if (entry.is_folder() && IsJobId(name)) return LeftOutBy::kResults;
     const bool is_output = wish_.outputs.contains({entry.info.st_dev, entry.info.st_ino});
     if (is_output || name == "nohup.out") return LeftOutBy::kOwnOutput;

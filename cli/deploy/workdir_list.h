@@ -27,7 +27,7 @@ struct WorkdirEntry {
 };
 
 // kResults: a folder with a job's id for its name, as `pull` makes it. kData: what [data] sends by itself. kOwnOutput: a file
-// to which a tfdist command of this user writes (`up > up.log &`), or nohup.out; it would make each `up` another plan. kOwnFolder: where tfdist keeps its own files; so would they.
+// to which a tfdist command of this user writes (`up > up.log &`), or nohup.out; it would make each `up` another plan. kOwnFolder: where tfdist keeps its own files; so would they. kCredentials: credentials.h.
 enum class LeftOutBy : uint8_t {
   kGitIgnore,
   kTfdistIgnore,
@@ -35,9 +35,10 @@ enum class LeftOutBy : uint8_t {
   kResults,
   kData,
   kOwnOutput,
-  kOwnFolder
+  kOwnFolder,
+  kCredentials
 };
-inline constexpr size_t kLeftOutReasons = 7;
+inline constexpr size_t kLeftOutReasons = 8;
 
 // A file, or a folder with all that is in it.
 struct LeftOut {

@@ -354,5 +354,25 @@ TEST_F(WorkdirListTest, TfdistsOwnFoldersStayHereWhereverTheyAre) {
   EXPECT_EQ(files_of_others, 4U);  // with jobs in it, it is tfdist's
 }
 
+TEST_F(WorkdirListTest, KeysAndCredentialsStayHereUnlessAnIgnoreFileBringsThemBack) {
+  const std::string key = "-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----\n";
+  for (const char* place :
+       {".ssh/id_ed25519.pub", "a/.aws/config", ".netrc", ".config/gh/hosts.yml"})
+    Write(place);
+  for (const char* name : {"server.key", "a/id_test", "mine", "everybodys", "public.pem"})
+    Text(name, std::string_view(name) == "public.pem" ? "-----BEGIN PUBLIC KEY-----\n" : key);
+  Text("putty.ppk", "PuTTY-User-Key-File-3: ssh-ed25519\n");
+  fs::permissions(folder() / "mine", fs::perms::owner_read | fs::perms::owner_write);
+  fs::permissions(folder() / "everybodys", fs::perms(0644));
+  EXPECT_THAT(LeftOutFor(LeftOutBy::kCredentials),
+              ElementsAre(".config/gh", ".netrc", ".ssh", "a/.aws", "a/id_test", "mine",
+                          "putty.ppk", "server.key"));
+  Text(".tfdistignore", "!/server.key\n!/.ssh/\n");
+  EXPECT_THAT(LeftOutFor(LeftOutBy::kCredentials),
+              ElementsAre(".config/gh", ".netrc", "a/.aws", "a/id_test", "mine", "putty.ppk"));
+  EXPECT_THAT(HowToBringBack(ListWorkdir(PlanWith(folder())), folder()),
+              HasSubstr("to send a key that the program needs, write a line such as !/a/id_test "));
+}
+
 }  // namespace
 }  // namespace tfdist::cli

@@ -15,13 +15,15 @@ namespace tfdist::cli {
 namespace {
 
 constexpr size_t kShownLeftOut = 3;
+constexpr size_t kShownCredentials = 12;
 constexpr std::array<const char*, kLeftOutReasons> kReasons = {"by .gitignore",
                                                                "by .tfdistignore",
                                                                "as version control",
                                                                "as results of tfdist pull",
                                                                "as data, which is sent by itself",
                                                                "as output of tfdist",
-                                                               "as tfdist's own folders"};
+                                                               "as tfdist's own folders",
+                                                               "as keys and credentials"};
 
 // The largest first.
 std::vector<LeftOut> LeftOutFor(LeftOutBy reason, const WorkdirListing& listing) {
@@ -32,16 +34,16 @@ std::vector<LeftOut> LeftOutFor(LeftOutBy reason, const WorkdirListing& listing)
   return found;
 }
 
-std::string TextFor(const std::vector<LeftOut>& found, const char* more) {
+std::string TextFor(const std::vector<LeftOut>& found, const char* more, size_t most) {
   uint64_t bytes = 0;
   std::string shown;
   for (size_t i = 0; i < found.size(); ++i) {
     bytes += found[i].bytes;
-    if (i >= kShownLeftOut) continue;
+    if (i >= most) continue;
     shown += fmt::format("{}{} {}", i == 0 ? "" : ", ", found[i].path, SizeText(found[i].bytes));
   }
   return fmt::format("{}{} ({}{})", more, SizeText(bytes), shown,
-                     found.size() > kShownLeftOut ? ", ..." : "");
+                     found.size() > most ? ", ..." : "");
 }
 
 }  // namespace
@@ -51,16 +53,20 @@ std::string WorkdirText(const WorkdirListing& listing) {
                                  listing.files == 1 ? "" : "s", SizeText(listing.bytes));
   const char* more = listing.left_out_is_more ? "more than " : "";
   for (size_t reason = 0; reason < kLeftOutReasons; ++reason) {
-    const auto found = LeftOutFor(static_cast<LeftOutBy>(reason), listing);
+    const auto by = static_cast<LeftOutBy>(reason);
+    const auto found = LeftOutFor(by, listing);
     if (found.empty()) continue;
-    text += fmt::format("; left out {}: {}", kReasons.at(reason), TextFor(found, more));
+    const size_t most = by == LeftOutBy::kCredentials ? kShownCredentials : kShownLeftOut;
+    text += fmt::format("; left out {}: {}", kReasons.at(reason), TextFor(found, more, most));
   }
   return text;
 }
 
 std::string HowToBringBack(const WorkdirListing& listing, const std::filesystem::path& workdir) {
-  for (const auto& [reason, what] : {std::pair(LeftOutBy::kGitIgnore, "what .gitignore leaves out"),
-                                     std::pair(LeftOutBy::kResults, "results of tfdist pull")}) {
+  for (const auto& [reason, what] :
+       {std::pair(LeftOutBy::kGitIgnore, "what .gitignore leaves out"),
+        std::pair(LeftOutBy::kResults, "results of tfdist pull"),
+        std::pair(LeftOutBy::kCredentials, "a key that the program needs")}) {
     const auto found = LeftOutFor(reason, listing);
     if (found.empty()) continue;
     return fmt::format("to send {}, write a line such as !/{}{} into {}", what, found[0].path,

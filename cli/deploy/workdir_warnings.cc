@@ -18,6 +18,7 @@
 #include "base/inner_command.h"
 #include "base/size_text.h"
 #include "base/text.h"
+#include "cli/deploy/credentials.h"
 
 namespace tfdist::cli {
 namespace {
@@ -242,6 +243,21 @@ class Look {
          "name it in .tfdistignore, and make one on each host"});
   }
 
+  // Programs read them where they start: they are sent.
+  void AtSettings(std::vector<WorkdirWarning>& warnings) const {
+    for (const WorkdirEntry& entry : listing_.entries) {
+      const std::string name = fs::path(entry.path).filename().string();
+      if (!entry.is_file() || (name != ".env" && !name.starts_with(".env."))) continue;
+      const std::vector<std::string> secrets = SecretsIn(*plan_.workdir / entry.path);
+      if (secrets.empty()) continue;
+      warnings.push_back(
+          {fmt::format("{} is sent to each host, and sets {}", entry.path, SomeOf(secrets)),
+           fmt::format("a line {} in .tfdistignore keeps it here; env_from in [task], or --env "
+                       "NAME, gives tasks single variables",
+                       entry.path)});
+    }
+  }
+
   // The largest first.
   void AtCaches(std::vector<WorkdirWarning>& warnings) const {
     std::map<std::string, uint64_t> caches;
@@ -405,6 +421,7 @@ std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirLis
   look.AtLinks(warnings);
   look.AtVirtualEnvironments(warnings);
   look.AtCaches(warnings);
+  look.AtSettings(warnings);
   return warnings;
 }
 

@@ -438,6 +438,21 @@ gpus = 0
                 self.assertRegex(result.err, rf"command '\./{name}' of .*/{name}: {why}\n")
                 self.assertIn(f"  try: {remedy}", result.err)
 
+    def test_keys_and_credentials_of_a_home_folder_stay_there(self):
+        key = "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"
+        secret = {".ssh/config": "x", ".aws/credentials": "x", ".netrc": "x", ".config/gcloud/token": "x", "certs/server.pem": key, "deploy": key}
+        sent = {"train.sh": "true", "certs/ca.pem": "-----BEGIN CERTIFICATE-----\n", ".config/app.toml": "x", ".env": "STEPS=3\nexport WANDB_API_KEY=x\n"}
+        for name, text in {**secret, **sent}.items():
+            self.user.write(f"home/{name}", text)
+        (self.user.folder / "home/deploy").chmod(0o600)
+        self.user.run("up", self.write(["sh", "-c", "find . -type f | sed 's,^,sent ,'"], task_extra='workdir = "home"')).expect(0)
+        out = self.user.run("logs", "job", "worker:0").out
+        self.assertEqual(set(re.findall(r"sent \./(\S+)", out)), set(sent))
+        said = self.user.run("render", self.user.folder / "cluster.toml").expect(0)
+        for name in (".ssh", ".aws", ".netrc", ".config/gcloud", "certs/server.pem", "deploy"):
+            self.assertIn(name, said.err + said.out)
+        self.assertIn(".env is sent to each host, and sets WANDB_API_KEY\n  try: a line .env in .tfdistignore keeps it here", said.err + said.out)
+
     def test_what_a_virtual_environment_lacks_is_installed_there(self):
         venv = self.user.folder / "venv"
         subprocess.run(["python3", "-m", "venv", "--without-pip", str(venv)], check=True)
