@@ -24,6 +24,7 @@ namespace tfdist::agent {
 namespace {
 
 constexpr std::string_view kCrLf = ": its lines end in CR LF, as Windows writes them";
+constexpr std::string_view kNames = ": its first line names ";
 
 // What execvp(3) uses when PATH is not set.
 constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
@@ -54,7 +55,7 @@ std::optional<std::string> ScriptObstacle(const std::filesystem::path& file) {
   const std::string interpreter = rest.substr(0, rest.find_first_of(" \t"));
   const bool is_gone = interpreter.starts_with('/') && access(interpreter.c_str(), F_OK) != 0;
   if (!is_gone) return std::nullopt;
-  return fmt::format("{}: its first line names {}, which is not there", file.string(), interpreter);
+  return fmt::format("{}{}{}, which is not there", file.string(), kNames, interpreter);
 }
 
 // Why the file cannot be executed; nullopt when it can.
@@ -71,14 +72,21 @@ std::optional<std::string> Obstacle(const std::filesystem::path& file) {
               std::move(remedy));
 }
 
-bool IsInPath(const RunSpec& spec, std::string_view path) {
-  while (true) {
-    const size_t colon = path.find(':');
-    const std::string_view folder = path.substr(0, colon);
-    if (!Obstacle(std::filesystem::path(spec.cwd) / folder / spec.argv[0])) return true;
-    if (colon == std::string_view::npos) return false;
-    path.remove_prefix(colon + 1);
+// As execvp(3) looks. Of files that cannot be executed the first one is told.
+std::optional<std::string> WhyNotInPath(const RunSpec& spec, const std::string& path) {
+  std::string found;
+  for (std::string_view rest = path;;) {
+    const size_t colon = rest.find(':');
+    const auto file = std::filesystem::path(spec.cwd) / rest.substr(0, colon) / spec.argv[0];
+    const auto obstacle = Obstacle(file);
+    if (!obstacle) return std::nullopt;
+    std::error_code none;
+    if (found.empty() && std::filesystem::is_regular_file(file, none)) found = *obstacle;
+    if (colon == std::string_view::npos) break;
+    rest.remove_prefix(colon + 1);
   }
+  if (found.empty()) return fmt::format("not found in PATH={}", path);
+  return fmt::format("{}; there is no other one in PATH={}", found, path);
 }
 
 // The Python environment whose programs come first, as its `activate` has it.
@@ -113,7 +121,16 @@ std::string RemedyFor(const RunSpec& spec, const std::string& why) {
         "the folder, `venv` a Python environment, --env variables",
         name);
   }
-  if (why.ends_with(kCrLf)) {
+  if (const size_t at = why.find(kNames); at != why.npos) {
+    // pip writes the path of the environment into each script of it.
+    const bool is_pythons = why.find("/bin/python", at) != why.npos;
+    return is_pythons ? "a Python environment that was moved or copied keeps its old path in its "
+                        "scripts: make it anew on that host, or write python -m MODULE in the "
+                        "place of " +
+                            name
+                      : "let it name a program of that host, as #!/usr/bin/env python3 does";
+  }
+  if (why.find(kCrLf) != why.npos) {
     return fmt::format("let them end in LF: sed -i 's/\\r$//' {}, where it comes from", name);
   }
   if (name.starts_with('/')) {
@@ -250,9 +267,7 @@ std::optional<std::string> WhyNotExecutable(const RunSpec& spec) {
   if (spec.argv[0].find('/') != std::string::npos) {
     return Obstacle(std::filesystem::path(spec.cwd) / spec.argv[0]);
   }
-  const std::string path = PathOf(spec);
-  if (IsInPath(spec, path)) return std::nullopt;
-  return fmt::format("not found in PATH={}", path);
+  return WhyNotInPath(spec, PathOf(spec));
 }
 
 }  // namespace tfdist::agent

@@ -430,7 +430,7 @@ gpus = 0
         """Nothing is started: the kernel would say "No such file" of a file that is there."""
         for name, text, mode, why, remedy in (("windows.sh", "#!/bin/sh\r\necho\r\n", 0o755, "its lines end in CR LF, as Windows writes them", r"let them end in LF: sed -i 's/\r$//' ./windows.sh"),
                                               ("env.py", "#!/usr/bin/env python3\r\n", 0o755, "its lines end in CR LF, as Windows writes them", r"let them end in LF: sed -i 's/\r$//' ./env.py"),
-                                              ("gone.py", "#! /no/such/python3 -u\n", 0o755, "its first line names /no/such/python3, which is not there", "is it in the workdir"),
+                                              ("gone.py", "#! /no/such/python3 -u\n", 0o755, "its first line names /no/such/python3, which is not there", "let it name a program of that host, as #!/usr/bin/env python3 does"),
                                               ("my train.sh", "#!/bin/sh\n", 0o644, "not executable", "is it in the workdir, and executable (chmod +x)?")):
             with self.subTest(name):
                 pathlib.Path(self.user.write(f"work/{name}", text)).chmod(mode)
@@ -452,6 +452,16 @@ gpus = 0
         for name in (".ssh", ".aws", ".netrc", ".config/gcloud", "certs/server.pem", "deploy"):
             self.assertIn(name, said.err + said.out)
         self.assertIn(".env is sent to each host, and sets WANDB_API_KEY\n  try: a line .env in .tfdistignore keeps it here", said.err + said.out)
+
+    def test_scripts_of_a_virtual_environment_that_was_moved_are_told(self):
+        old, new = self.user.folder / "old", self.user.folder / "new"
+        subprocess.run(["python3", "-m", "venv", "--without-pip", str(old)], check=True)
+        pathlib.Path(self.user.write("old/bin/launcher", f"#!{old}/bin/python\n")).chmod(0o755)
+        old.rename(new)
+        up = self.user.run("up", "--no-workdir", "-H", "localhost", "--set", f"task.venv={new}", "--", "launcher").expect(3)
+        self.assertRegex(up.err, rf": {new}/bin/launcher: its first line names {old}/bin/python, which is not there; there is no other one in PATH={new}/bin:")
+        self.assertIn("  try: a Python environment that was moved or copied keeps its old path in its scripts: make it anew on that host, "
+                      "or write python -m MODULE in the place of launcher\n", up.err)
 
     def test_what_a_virtual_environment_lacks_is_installed_there(self):
         venv = self.user.folder / "venv"
