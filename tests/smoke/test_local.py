@@ -530,7 +530,7 @@ class LocalJob(unittest.TestCase):
         # The loader itself needs a fourth one, for one library after the other.
         up = run(BIN / "tfdist", "up", self.write(shell("true")), descriptors=4)
         self.assertEqual((up.returncode, up.stderr), (70, "tfdist: internal: pipe: Too many open files\n"))
-        keeper = run(BIN / "tfdist-agent", "keeper", self.user.folder, "0", "0", "0", "0", "18", "0", descriptors=5)
+        keeper = run(BIN / "tfdist-agent", "keeper", self.user.folder, "0", "0", "0", "0", "0", "18", "0", descriptors=5)
         log = (self.user.folder / "agent.log").read_text()
         self.assertEqual(keeper.returncode, 70, log)
         self.assertIn(": internal: ", log)
