@@ -396,6 +396,8 @@ TEST(Getent, FindsTheHomeFolderOfAUserInAPasswd) {
   EXPECT_EQ(HomeInPasswd(kText, 1000), "/home/eve");
   EXPECT_EQ(HomeInPasswd(kText, 100), "/home/last");
   EXPECT_EQ(HomeInPasswd(kText, 10), "");
+  EXPECT_EQ(NameInPasswd(kText, 1000), "eve");
+  EXPECT_EQ(NameInPasswd(kText, 10), "");
 }
 
 TEST(Getent, SaysWhyItHasNoAnswer) {

@@ -33,16 +33,24 @@ std::string WhyGetentHasNone(const ProgramResult& result) {
   return fmt::format("getent ended with {}", result.exit_code);
 }
 
-std::string HomeInPasswd(std::string_view text, uid_t uid) {
+namespace {
+
+// name:password:uid:gid:gecos:home:shell
+std::string FieldInPasswd(std::string_view text, uid_t uid, size_t number) {
   const std::string wanted = std::to_string(uid);
   while (!text.empty()) {
     std::string_view line = TakeUpTo('\n', text);
-    // name:password:uid:gid:gecos:home:shell
     std::array<std::string_view, 6> fields;
     for (std::string_view& field : fields) field = TakeUpTo(':', line);
-    if (fields[2] == wanted) return std::string(fields[5]);
+    if (fields[2] == wanted) return std::string(fields.at(number));
   }
   return {};
 }
+
+}  // namespace
+
+std::string HomeInPasswd(std::string_view text, uid_t uid) { return FieldInPasswd(text, uid, 5); }
+
+std::string NameInPasswd(std::string_view text, uid_t uid) { return FieldInPasswd(text, uid, 0); }
 
 }  // namespace tfdist

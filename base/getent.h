@@ -22,5 +22,7 @@ std::string WhyGetentHasNone(const ProgramResult& result);
 
 // The home folder of a user in the text of a passwd(5), by the number; empty where it has none.
 std::string HomeInPasswd(std::string_view text, uid_t uid);
+// The same of its name.
+std::string NameInPasswd(std::string_view text, uid_t uid);
 
 }  // namespace tfdist

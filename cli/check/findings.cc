@@ -18,6 +18,7 @@
 #include "cli/deploy/machines.h"
 #include "cli/deploy/name_check.h"
 #include "cli/deploy/runtime_program.h"
+#include "cli/job/state_folder.h"
 #include "cli/plan/tensorflow_server.h"
 #include "cli/render/settings.h"
 
@@ -85,7 +86,7 @@ class Findings {
     }
     if (!report.facts) return;
     if (const auto& taken = report.facts->taken; taken && !runs_already_)
-      AddError(slot, "job", taken->why, taken->remedy);
+      AddError(slot, "job", WithoutOwnName(taken->why), taken->remedy);
     LookAtPorts(slot, *report.facts);
     if (const auto trouble = RuntimeTrouble(plan_, static_cast<int>(slot), report.kind)) {
       AddError(slot, "runtime", trouble->why, trouble->remedy);

@@ -71,7 +71,11 @@ void SeeThrough(AgentLink& link, bool live, bool force, protocol::JobState& stat
     if (message->id != id) continue;
     protocol::ThrowIfError(*message);
     if (message->type == type::kEnd) return;
+    const bool was_forced = force || state.forced;
     for (const auto& event : EventsOf(*message)) state.Apply(event);
+    if (state.forced && !was_forced) {
+      Say("tfdist: another command kills all tasks at once\n");
+    }
   }
 }
 

@@ -321,7 +321,12 @@ void WriteNew(const fs::path& path, const std::string& text) {
                      "remove it, or write to another one with --output");
   }
   if (!fd.valid()) throw Error(Phase::kFiles, WithErrno(path.string(), errno));
-  WriteAll(fd.get(), text, path.string());
+  try {
+    WriteAll(fd.get(), text, path.string());
+  } catch (const Error&) {
+    unlink(path.c_str());  // an empty one would keep the next `init` from writing
+    throw;
+  }
 }
 
 void RefuseFileThatExists(const std::string& output) {

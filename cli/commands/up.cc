@@ -988,6 +988,7 @@ class Launch {
       Say("tfdist: nothing was started, and job {} runs on\n", running.id);
       return kExitUsage;
     }
+    if (outcome.name_taken) return SayThatAnotherReplaces(outcome, running);
     PrintFailures(outcome);
     const std::string count =
         outcome.failures.empty()
@@ -997,6 +998,14 @@ class Launch {
     Say("tfdist: {}nothing was started, and job {} runs on\n", count, running.id);
     if (!left_.empty()) Say("  try: tfdist down {} ends what is left of the new one\n", record_.id);
     return kExitHost;
+  }
+
+  // Its rehearsal has the name of this one's.
+  int SayThatAnotherReplaces(const Deployment::Outcome& outcome, const JobRecord& running) const {
+    Say("tfdist: {}: another `tfdist up --replace` is about to replace job {}: nothing was "
+        "started\n  try: the same command again, once that one is through (tfdist list)\n",
+        plan_.hosts.at(outcome.taken_slot).name, running.id);
+    return kExitNoJob;
   }
 
   // Then it has been said. Who joins a job, or hears that one of its name runs, has another matter.

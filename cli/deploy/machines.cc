@@ -96,7 +96,8 @@ NameWarning SharedBy(const Plan& plan, const SlotsOfMachine& machine) {
                                                ports.size() > 1 ? "s" : "", fmt::join(ports, ", "));
   const std::string& address = plan.hosts[static_cast<size_t>(machine.slots[0])].address;
   return {fmt::format("{} are one machine{}", fmt::join(machine.names, ", "), listen),
-          fmt::format("list it once; to count it as {0} hosts: {1}:{0} after -H, or {{ address = "
+          fmt::format("list it once, or LOCAL_RANK begins anew under each name; to count it as {0} "
+                      "hosts: {1}:{0} after -H, or {{ address = "
                       "\"{1}\", slots = {0} }}",
                       machine.slots.size(), address)};
 }

@@ -8,14 +8,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/failures.h"
 #include "base/file.h"
+#include "base/getent.h"
 #include "base/hash.h"
 #include "job/layout.h"
 #include "job/task.h"
@@ -107,14 +110,39 @@ std::string ThisMachine() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+namespace {
+
+// As a login has it; a service or a container may have no such variable.
+std::string UserName() {
+  for (const char* variable : {"LOGNAME", "USER"}) {
+    const char* name = std::getenv(variable);
+    if (name != nullptr && *name != '\0') return name;
+  }
+  constexpr size_t kMostPasswdBytes = 16 << 20;
+  constexpr std::chrono::seconds kDirectoryLimit{3};
+  const uid_t account = getuid();
+  std::string name =
+      NameInPasswd(ReadFileIfExists("/etc/passwd", kMostPasswdBytes).value_or(""), account);
+  if (name.empty()) {
+    const auto answer =
+        AskGetent("passwd", std::to_string(account), SystemClock().Now() + kDirectoryLimit);
+    if (answer && answer->exit_code == 0) name = NameInPasswd(answer->output, account);
+  }
+  return name.empty() ? std::to_string(account) : name;
+}
+
+}  // namespace
+
 std::string UserAndMachine() {
-  // A static program does not look accounts up (base/getent.h), and this is only for people to read.
-  const char* name = std::getenv("LOGNAME");
-  if (name == nullptr) name = std::getenv("USER");
-  std::string text = name != nullptr ? name : std::to_string(getuid());
-  text += '@' + ThisMachine();
+  std::string text = UserName() + '@' + ThisMachine();
   std::erase_if(text, [](unsigned char c) { return c <= ' '; });
   return text.substr(0, protocol::kMostWhoBytes);
+}
+
+std::string WithoutOwnName(std::string why) {
+  const std::string own = ", started by " + UserAndMachine();
+  if (why.ends_with(own)) why.resize(why.size() - own.size());
+  return why;
 }
 
 }  // namespace tfdist::cli

@@ -23,5 +23,7 @@ std::string HomeId();
 std::string ThisMachine();
 // "alice@laptop", for people.
 std::string UserAndMachine();
+// What a host says of a job, without ", started by" this user on this machine.
+std::string WithoutOwnName(std::string why);
 
 }  // namespace tfdist::cli

@@ -1,6 +1,7 @@
 """`tfdist init`: looks at hosts, and writes a cluster file that `check` and `up` take as it is."""
 
 import os
+import subprocess
 import tomllib
 import unittest
 
@@ -72,6 +73,17 @@ class Init(Checked):
         said = self.init(hosts, "-o", str(file), code=3).err
         self.assertIn("no host has answered; nothing was written", said)
         self.assertFalse(file.exists())
+
+    def test_a_full_disk_keeps_no_empty_file(self):
+        hosts = self.start_hosts(1)
+        disk = self.user.folder / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", disk], check=True)
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        (disk / "full").write_bytes(bytes(4096))
+        said = self.init(hosts, "-o", str(disk / "cluster.toml"), code=3).err
+        self.assertIn("cluster.toml: No space left on device", said)
+        self.assertEqual([path.name for path in disk.iterdir()], ["full"])
 
     def test_a_host_says_which_gpus_it_has(self):
         path = self.user.write("bin/nvidia-smi", "#!/bin/sh\n[ $1 = -L ] && for gpu in 0 1; do printf \"GPU $gpu: NVIDIA \\033[2JH100 (UUID: GPU-$gpu)\\n\"; done\n")

@@ -255,6 +255,7 @@ class Jobs(unittest.TestCase):
         self.assertRegex(down.err.read_text(), r"tfdist: waiting for \S+ \(127.0.0.1\).* to end; SIGKILL follows")
         self.user.run("down", "--force", "job").expect(0)
         self.assertEqual(down.wait(60), 0)
+        self.assertIn("tfdist: another command kills all tasks at once\n", down.err.read_text())
 
     def test_an_interrupted_up_says_which_task_it_waits_for(self):
         stubborn = "trap '' TERM; echo ready; while true; do sleep 1; done"

@@ -6,9 +6,11 @@ import json
 import os
 import pathlib
 import pty
+import pwd
 import re
 import shlex
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -236,6 +238,13 @@ gpus = 0
             self.assertFalse(home.exists())
             self.user.env["HOME"] = str(self.user.folder)
 
+    def test_a_job_has_its_users_name_also_where_no_variable_has_it(self):
+        for variable in ("LOGNAME", "USER"):
+            self.user.env.pop(variable, None)
+        self.user.run("up", "-d", self.write(["true"])).expect(0)
+        started_by = self.user.wait_until_ended()["started_by"]
+        self.assertEqual(started_by, f"{pwd.getpwuid(os.getuid()).pw_name}@{socket.gethostname()}")
+
     def test_check_names_the_job_that_has_the_name(self):
         words = ("-H", "localhost:2", "--name", "mine", "--set", "cluster.ports=auto")
         script = self.user.write("code/serve.py", "import socket, sys, time\nserver = socket.create_server(('', int(sys.argv[1])))\n"
@@ -247,7 +256,7 @@ gpus = 0
         wait_for(lambda: self.user.run("logs", "mine").out.count("ready") == 2, "the tasks have their ports")
         job = self.user.status("mine")["job"]
         taken = self.user.run("check", *words, "--", "true").expect(3)
-        self.assertRegex(taken.out, rf"error: localhost: job: a job named 'mine' runs on this host: {job}, started by \S+@\S+\n"
+        self.assertRegex(taken.out, rf"error: localhost: job: a job named 'mine' runs on this host: {job}\n"
                          f"  try: end it with `tfdist down {job}`, or give this one another name\n")
         self.assertNotIn("ports:", taken.out)
         self.assertIn(f"job {job} runs already, from this plan: tfdist up joins it\n", self.user.run("check", *words, *command).expect(0).out)
@@ -452,6 +461,22 @@ gpus = 0
         for name in (".ssh", ".aws", ".netrc", ".config/gcloud", "certs/server.pem", "deploy"):
             self.assertIn(name, said.err + said.out)
         self.assertIn(".env is sent to each host, and sets WANDB_API_KEY\n  try: a line .env in .tfdistignore keeps it here", said.err + said.out)
+
+    def test_of_two_that_replace_a_job_at_once_the_second_is_told_of_the_first(self):
+        self.user.run("up", "-d", self.write(["sleep", "infinity"])).expect(0)
+        begun, go = self.user.folder / "begun", self.user.folder / "go"
+        file = self.write(["sleep", "1000"])
+        pathlib.Path(file).write_text(pathlib.Path(file).read_text() +
+                                      f"""\n[setup]\ncommand = ["sh", "-c", "touch {begun}; until [ -e {go} ]; do sleep 0.1; done"]\n""")
+        job = self.user.status()["job"]
+        first = self.user.start("up", "-d", "--replace", file)
+        wait_for(begun.exists, "the first one brings its job up")
+        second = self.user.run("up", "-d", "--replace", file).expect(4)
+        self.assertIn(f"tfdist: 127.0.0.1: another `tfdist up --replace` is about to replace job {job}: nothing was started\n", second.err)
+        self.assertNotIn(".next", second.err)
+        go.touch()
+        self.assertEqual(first.wait(60), 0, first.err.read_text())
+        self.user.run("down").expect(0)
 
     def test_scripts_of_a_virtual_environment_that_was_moved_are_told(self):
         old, new = self.user.folder / "old", self.user.folder / "new"
