@@ -123,6 +123,7 @@ class Logs(unittest.TestCase):
         self.assertEqual(objects, ["step all", "end"])
         raw = self.user.run_bytes("logs", "--raw", "job", "worker:0")
         self.assertEqual(raw.count(b"\r"), 20001, "the bytes as they are")
+        self.assertEqual(self.user.run_bytes("logs", "--raw", "-n", "2", "job", "worker:0"), raw)
 
     def test_lines_are_searched_for_on_the_hosts(self):
         self.up('case $TFDIST_TASK in ps*) exec sleep 1000;; esac; i=0; '
