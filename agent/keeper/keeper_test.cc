@@ -295,6 +295,24 @@ TEST_F(KeeperTest, WhatAnotherAccountHasInTheSessionOfATaskThatIsGoneIsNamed) {
   EXPECT_TRUE(census.left.empty() && census.killed.empty());
 }
 
+// Its environment is another account's, and so is not believed; where it came from is seen by other marks.
+TEST_F(KeeperTest, WhatHasLeftItsSessionAndItsAccountIsNamed) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, which may change its account";
+  StartKeeper();
+  StartRun("a:0", {"/bin/sh", "-c",
+                   "/usr/bin/setpriv --reuid=12345 --clear-groups /usr/bin/setsid -f /bin/sleep "
+                   "infinity; exec tail -f /dev/null"});
+  const RunPids pids = WaitForPids("a:0");
+  WaitFor([] { return Sleeping() == 1; }, kLong, "the process to have its name");
+  KillAllOfOurs(pids);
+  WaitFor([&] { return Left().size() == 1; }, kLong, "only that process to be left");
+  const ProcessInfo process = Left().front();
+  SlotInfo info;
+  info.job = "job-" + folder_.filename().string();
+  const auto census = EndSlotProcesses(SlotFolder(folder_), info, {}, SystemClock().Now() + 10s);
+  EXPECT_EQ(Unknown(census, {process}), std::vector{process.id.pid});
+}
+
 // All processes of that boot are gone: nothing is in doubt.
 TEST_F(KeeperTest, ARunOfAnotherBootIsNotLost) {
   RunPids pids{.holder = {.pid = 1, .start_time = 1},

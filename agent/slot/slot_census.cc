@@ -270,8 +270,8 @@ std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<Proc
   for (const ProcessInfo& process : table) {
     const pid_t pid = process.id.pid;
     if (process.ended() || !IsYounger(&process, run)) continue;
-    if (!IsOfThisAccount(pid)) {
-      if (IsInSessionOf(process, run, table)) suspects.push_back(process);
+    if (!IsOfThisAccount(pid) && IsInSessionOf(process, run, table)) {
+      suspects.push_back(process);
       continue;
     }
     // Every task has a higher one than what else runs here, and leaves it to what it starts.

@@ -24,8 +24,8 @@ struct LostRun {
 std::vector<LostRun> FindLostRuns(const SlotFolder& folder);
 
 // Processes that a lost run may have left, though they show neither its cookie nor its session: of
-// this account, the run's cgroup and its oom_score_adj, younger than the run, and without a parent or
-// a session that is younger than it too. Those of other accounts that are in its session.
+// the run's cgroup and its oom_score_adj, younger than the run, and without a parent or a session that
+// is younger than it too. They may have another account by now. Those of other accounts that are in its session.
 std::vector<ProcessInfo> FindSuspects(const RunPids& run, const std::vector<ProcessInfo>& table);
 
 // Those that run of the slot, as far as that is certain: they have its cookie or are the task of a lost run, or they descend

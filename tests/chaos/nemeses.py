@@ -18,7 +18,7 @@ class Effects:
     loses_tail: bool = False  # what was in a task's pipe may be lost
     loses_host: bool = False  # the coordinator may count the host as lost
     may_end: bool = False     # somebody asks for the end of the job
-    may_stay: bool = False    # a process without session and environment may survive (README, "What it promises")
+    may_stay: bool = False    # a process without session and environment may survive, and `down` names it (README, "What it promises")
     loses_text: bool = False  # output may be lost, and is counted
     ends_cli: bool = False    # `up` may end with its exit code for a killed or cut command
 
@@ -44,6 +44,12 @@ def killer(*roles):
         for pid in pids:
             processes.kill(pid)
     return strike
+
+
+def kill_keeper_then_holder(round, slot):
+    """The holder dies while it ends what its task has started: that is known to nobody then."""
+    killer("keeper")(round, slot)
+    return lambda: killer("holder")(round, slot)
 
 
 def stopper(role):
@@ -168,6 +174,8 @@ NEMESES = [
     Nemesis("kill holder", killer("holder"), effects=Effects(restarts=True, loses_tail=True)),
     Nemesis("kill keeper and holder", killer("keeper", "holder"),
             effects=Effects(restarts=True, loses_tail=True, may_stay=True)),
+    Nemesis("kill keeper, then holder", kill_keeper_then_holder,
+            effects=Effects(restarts=True, loses_tail=True, may_stay=True), shortest=0, longest=1),
     Nemesis("kill all agents", kill_all_agents),
     Nemesis("kill start", killer("start"), while_deploying=True, weight=2),
     Nemesis("kill sshd", killer("sshd"), slots=(0,), while_deploying=True),

@@ -31,6 +31,7 @@ def check(round):
     down_has_told_what_it_left(round)
     jobs = jobs_of(round)
     seen = {job: the_job_ends(round, job) for job in jobs}
+    what_may_stay_is_named(round, jobs)
     nothing_is_left(round, seen)
     starts = read_diary(round.diary)
     one_copy_at_most(round, starts)
@@ -65,22 +66,30 @@ def down_has_told_what_it_left(round):
             continue
         command.looking.join(END)
         for job, left in command.left_behind.items():
-            hosts_are_named(command.returncode, command.err.read_text(), job, without_strays(round, left), round.world.hosts)
+            what_is_left_is_named(command.returncode, command.err.read_text(), job, left, round.world.hosts)
 
 
-def hosts_are_named(code, said, job, left, hosts):
-    named = set(re.findall(r"[\w.]+", " ".join(re.findall(r"(?m)^  (?:unconfirmed|unreachable): (.*)$", said))))
+def what_may_stay_is_named(round, jobs):
+    """README: a process whose holder and keeper were killed may survive the job, and `down` names it then."""
+    for job in jobs if round.may("may_stay") and not round.forsaken else []:
+        said = round.world.user.run("down", job, seconds=END)
+        what_is_left_is_named(said.code, said.err, job, round.world.tasks_of(job), round.world.hosts)
+
+
+def what_is_left_is_named(code, said, job, left, hosts):
+    """Each host, and on those that have answered each process, unless /proc shows none."""
+    unconfirmed, unreachable = (set(re.findall(r"[\w.]+", " ".join(re.findall(rf"(?m)^  {word}: (.*)$", said))))
+                                for word in ("unconfirmed", "unreachable"))
+    named = unconfirmed | unreachable
     for host in hosts:
         there = left.get(host.name, [])
         expect(not there or (code == 1 and host.address in named),
                lambda: f"`down` of {job}, exit code {code}, left {there} on {host.name} ({host.address}), and said: {said}")
-
-
-def without_strays(round, left):
-    """But for what README says may survive: it has lost session and environment, and its holder and keeper were killed."""
-    if not round.may("may_stay"):
-        return left
-    return {host: [p for p in there if "task.py" in p.argv] for host, there in left.items()}
+        answered = host.address in unconfirmed
+        of_host = "\n".join(re.findall(rf"(?m)^  {re.escape(host.address)}: .*$", said))
+        for process in there if answered and "/proc hides it" not in of_host else []:
+            expect(f"pid {process.pid_there} (" in of_host,
+                   lambda: f"`down` of {job} left {process} on {host.name} ({host.address}), and did not name it: {said}")
 
 
 def jobs_of(round):

@@ -58,11 +58,11 @@ class Exits(unittest.TestCase):
 
 class Down(unittest.TestCase):
     HOSTS = [types.SimpleNamespace(name="h1", address="10.0.0.1"), types.SimpleNamespace(name="h2", address="10.0.0.2")]
-    LEFT = {"h2": [types.SimpleNamespace(pid=7, argv=["sleep", "9"])]}
-    NAMES_IT = "tfdist: job j: confirmed on 1 of 2 hosts\n  unconfirmed: 10.0.0.2\n  10.0.0.2: still there: pid 7\n"
+    LEFT = {"h2": [types.SimpleNamespace(pid=1007, pid_there=7, argv=["sleep", "9"])]}
+    NAMES_IT = "tfdist: job j: confirmed on 1 of 2 hosts\n  unconfirmed: 10.0.0.2\n  10.0.0.2: still there: pid 7 (sleep)\n"
 
     def look(self, code, said, left):
-        promises.hosts_are_named(code, said, "j", left, self.HOSTS)
+        promises.what_is_left_is_named(code, said, "j", left, self.HOSTS)
 
     def test_a_host_that_is_named_may_have_something_left(self):
         self.look(1, self.NAMES_IT, self.LEFT)
@@ -74,10 +74,11 @@ class Down(unittest.TestCase):
             with self.assertRaisesRegex(promises.Broken, r"left .*on h2"):
                 self.look(code, said, self.LEFT)
 
-    def test_what_may_survive_is_no_task(self):
-        here = [types.SimpleNamespace(argv=["python3", "task.py"]), types.SimpleNamespace(argv=["sleep", "9"])]
-        self.assertEqual(promises.without_strays(round_of("kill keeper and holder"), {"h1": here}), {"h1": here[:1]})
-        self.assertEqual(promises.without_strays(round_of("kill holder"), {"h1": here}), {"h1": here})
+    def test_something_left_that_is_not_named_is_a_broken_promise(self):
+        with self.assertRaisesRegex(promises.Broken, "did not name it"):
+            self.look(1, self.NAMES_IT.replace("pid 7 ", "pid 77 "), self.LEFT)
+        self.look(1, self.NAMES_IT.replace("pid 7 (sleep)", "what it has started: /proc hides it (hidepid=2)"), self.LEFT)
+        self.look(1, "tfdist: job j: confirmed on 1 of 2 hosts\n  unreachable: 10.0.0.2\n", self.LEFT)
 
 
 class LostOutput(unittest.TestCase):
