@@ -1,9 +1,12 @@
 #include "cli/render/render.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
@@ -17,11 +20,28 @@
 namespace tfdist::cli {
 namespace {
 
-void SayWhoEndsIt(const Plan& plan) {
-  if (plan.finish_timeout_ms != 0 && plan.tasks.size() > 1) {
+// finish_timeout counts from the end of the first deciding task to that of the last one.
+void SayHowLongOthersHave(const Plan& plan) {
+  const auto deciding = std::ranges::count(plan.tasks, true, &TaskOnHost::decides);
+  if (plan.finish_timeout_ms == 0 || deciding < 2) return;
+  const std::string time = DurationText(std::chrono::milliseconds(plan.finish_timeout_ms));
+  if (static_cast<size_t>(deciding) == plan.tasks.size()) {
     Say("tfdist: after the first task has ended with 0, the others have {} (finish_timeout)\n",
-        DurationText(std::chrono::milliseconds(plan.finish_timeout_ms)));
+        time);
+    return;
   }
+  std::set<std::string> roles;
+  for (const TaskOnHost& task : plan.tasks) {
+    if (task.decides) roles.insert(task.id.type);
+  }
+  Say("tfdist: after the first task of {} has ended with 0, the others of {} have {} "
+      "(finish_timeout)\n",
+      fmt::format("{}", fmt::join(roles, " and ")), roles.size() == 1 ? "that role" : "these roles",
+      time);
+}
+
+void SayWhoEndsIt(const Plan& plan) {
+  SayHowLongOthersHave(plan);
   if (plan.rest_timeout_ms == 0) return;
   const auto chief = std::ranges::find(plan.tasks, true, &TaskOnHost::decides);
   if (chief == plan.tasks.end()) return;

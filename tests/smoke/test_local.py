@@ -145,6 +145,18 @@ count = 1
             self.assertNotIn("first to fail", result.err)
             self.assertIn("the others have 10m (finish_timeout)", user.run("render", "--no-workdir", "-H", "h[1-2]", "--", "true").err)
 
+    def test_render_says_whose_end_counts_for_finish_timeout(self):
+        def said(*words):
+            return [line for line in user.run("render", *words).expect(0).err.splitlines() if "finish_timeout" in line]
+
+        with Tfdist("finish") as user:
+            path = user.write("c.toml", clusters.local("job", ["true"], slots=2, extra='finish_timeout = "3s"'))
+            self.assertEqual(said(path), ["tfdist: after the first task of master and worker has ended with 0, the others of these roles "
+                                          "have 3s (finish_timeout)"])
+            self.assertEqual(said(path, "--set", "done=chief"), [
+                "tfdist: the job is done when master:0 has ended with 0; tasks that run on have 3s then (done, finish_timeout)"])
+            self.assertEqual(said(path, "--set", "done=worker"), [])  # there is one
+
     def test_a_quiet_up_tells_of_a_restart(self):
         with Tfdist("quiet") as user:
             fails_once = "[ $TFDIST_ATTEMPT != 1 ] || { sleep 5.5; exit 3; }"
