@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 #include <utility>
 
@@ -16,13 +17,25 @@ constexpr std::array<std::string_view, 8> kContainerVerbs = {
     "run", "create", "start", "restart", "compose", "exec", "up", "deploy"};
 constexpr std::string_view kContainerRemedy =
     "the container must end with its client: run --init --rm, without -d";
-constexpr std::array<std::string_view, 2> kTmuxVerbs = {"new", "new-session"};
-constexpr std::array<std::string_view, 3> kScreenVerbs = {"-d", "-dm", "-dmS"};
-constexpr std::array<std::string_view, 4> kKubectlVerbs = {"run", "apply", "create", "exec"};
+constexpr std::array<std::string_view, 17> kTmuxVerbs = {
+    "new",      "new-session",    "neww", "new-window", "splitw",   "split-window",
+    "send",     "send-keys",      "run",  "run-shell",  "respawnp", "respawn-pane",
+    "respawnw", "respawn-window", "if",   "if-shell",   "pipe-pane"};
+constexpr std::array<std::string_view, 4> kScreenVerbs = {"-d", "-dm", "-dmS", "-X"};
+constexpr std::array<std::string_view, 2> kScreenEnds = {"quit", "kill"};  // -X quit
+constexpr std::array<std::string_view, 12> kKubectlVerbs = {
+    "run",   "apply",   "create", "exec",    "scale",     "set",
+    "patch", "replace", "debug",  "rollout", "autoscale", "expose"};
+constexpr std::array<std::string_view, 3> kHelmVerbs = {"install", "upgrade", "rollback"};
+constexpr std::array<std::string_view, 4> kFluxVerbs = {"run", "submit", "batch", "alloc"};
+constexpr std::array<std::string_view, 2> kCrontabLooks = {"-l", "-r"};
 constexpr std::array<std::string_view, 1> kInstanceVerbs = {"start"};  // instance start
-constexpr std::array<std::string_view, 2> kSystemctlVerbs = {"start", "restart"};
+constexpr std::array<std::string_view, 6> kSystemctlVerbs = {
+    "start", "restart", "try-restart", "reload-or-restart", "enable", "isolate"};
+constexpr std::array<std::string_view, 3> kServiceVerbs = {"start", "restart", "reload"};
 constexpr std::array<std::string_view, 1> kRayVerbs = {"submit"};  // job submit
-constexpr std::array<std::string_view, 4> kAtVerbs = {"-f", "-t", "now", "tomorrow"};
+constexpr std::array<std::string_view, 9> kAtVerbs = {
+    "-f", "-t", "-m", "now", "today", "tomorrow", "midnight", "noon", "teatime"};
 constexpr std::array<std::string_view, 5> kPodmanRemote = {"--remote", "-r", "--url",
                                                            "--connection", "-c"};
 constexpr std::array<std::string_view, 3> kLxcVerbs = {"exec", "launch", "start"};
@@ -32,6 +45,8 @@ constexpr std::string_view kPodRemedy = "kubectl delete ends it";
 constexpr std::string_view kHostRemedy = "make that machine a host of the job";
 constexpr DaemonClient kClients[] = {
     {"docker", kContainerVerbs, kContainerRemedy, "docker ps"},
+    {"nvidia-docker", kContainerVerbs, kContainerRemedy, "docker ps"},
+    {"podman-compose", {}, "in the foreground, without -d, it ends its containers", "podman ps"},
     {"docker-compose", {}, "in the foreground, without -d, it ends its containers", "docker ps"},
     {"nerdctl", kContainerVerbs, kContainerRemedy, "nerdctl ps"},
     {"podman-remote", kContainerVerbs, kContainerRemedy, "podman-remote ps"},
@@ -40,6 +55,7 @@ constexpr DaemonClient kClients[] = {
     {"incus", kLxcVerbs, "incus stop ends it", "incus list"},
     {"machinectl", kMachinectlVerbs, "systemd-run --scope stays the task's own", "machinectl list"},
     {"ssh", {}, kHostRemedy, "ps", "another machine", {}, 2, true},
+    {"rsh", {}, kHostRemedy, "ps", "another machine", {}, 2, true},
     {"pdsh", {}, kHostRemedy, "ps", "other machines", {}, 2, true},
     {"ctr", kContainerVerbs, "run --rm, without --detach", "ctr tasks ls"},
     {"systemd-run",
@@ -52,15 +68,38 @@ constexpr DaemonClient kClients[] = {
      false,
      kScope},
     {"systemctl", kSystemctlVerbs, "systemd-run --scope stays the task's own", "systemctl status"},
+    {"service", kServiceVerbs, "systemd-run --scope stays the task's own", "service --status-all"},
+    {"supervisorctl", kServiceVerbs, "call what it runs without it", "supervisorctl status"},
     {"tmux", kTmuxVerbs, "call what it runs without it", "tmux ls"},
-    {"screen", kScreenVerbs, "with -Dm it stays the task's own", "screen -ls"},
+    {"screen",
+     kScreenVerbs,
+     "with -Dm it stays the task's own",
+     "screen -ls",
+     "a daemon",
+     {},
+     0,
+     false,
+     kScreenEnds},
     {"at", kAtVerbs, "call what it runs without it", "atq"},
+    {"crontab",
+     {},
+     "call what it runs without it",
+     "crontab -l",
+     "a daemon",
+     {},
+     0,
+     false,
+     kCrontabLooks},
     {"apptainer", kInstanceVerbs, "exec and run stay the task's own", "apptainer instance list"},
     {"singularity", kInstanceVerbs, "exec and run stay the task's own",
      "singularity instance list"},
     {"kubectl", kKubectlVerbs, kPodRemedy, "kubectl get pods", "a cluster"},
     {"oc", kKubectlVerbs, kPodRemedy, "oc get pods", "a cluster"},
+    {"helm", kHelmVerbs, "helm uninstall ends it", "helm list", "a cluster"},
     {"sbatch", {}, "scancel ends it", "squeue"},
+    {"salloc", {}, "a killed salloc leaves its allocation: scancel ends it", "squeue"},
+    {"flux", kFluxVerbs, "flux cancel ends it", "flux jobs"},
+    {"condor_submit", {}, "condor_rm ends it", "condor_q"},
     {"qsub", {}, "qdel ends it", "qstat"},
     {"bsub", {}, "bkill ends it", "bjobs"},
     {"batch", {}, "call what it runs without it", "atq"},
@@ -92,7 +131,10 @@ std::optional<std::string_view> VerbOf(const DaemonClient& client, Words after) 
   bool may_begin = client.only_with.empty();
   for (const std::string_view word : after) {
     may_begin = may_begin || IsOneOf(client.only_with, word);
-    if (IsOneOf(client.verbs, word)) return may_begin ? std::optional(word) : std::nullopt;
+    const bool is_time = client.name == "at" && !word.empty() &&
+                         std::isdigit(static_cast<unsigned char>(word.front())) != 0;
+    if (is_time || IsOneOf(client.verbs, word))
+      return may_begin ? std::optional(word) : std::nullopt;
     if (word.starts_with('-')) {
       may_be_value = true;
     } else if (!std::exchange(may_be_value, false) && ++words == kMostWordsToTheVerb) {
