@@ -58,6 +58,10 @@ constexpr std::string_view kShellWords[] = {
     "shift",   "shopt",    "source", "suspend", "test",      "times",    "trap",    "true",
     "type",    "typeset",  "ulimit", "umask",   "unalias",   "unset",    "wait"};
 
+// python(1): letters of options without a value, and of those with one.
+constexpr std::string_view kPythonFlags = "bBdEIOPqRsSuv";
+constexpr std::string_view kPythonValued = "WX";
+
 std::string_view NameOf(std::string_view program) { return program.substr(program.rfind('/') + 1); }
 
 bool IsKnown(std::string_view word) { return word.find(kUnknown) == word.npos; }
@@ -222,19 +226,23 @@ class ShellText {
   bool is_target_ = false;
 };
 
-// The text of -c, where no option makes the shell read files of the user's first.
-const std::string* ScriptOf(const Words& words) {
+// Options of a shell that are letters, -c among them. With those of the second it reads files of the user's first.
+constexpr std::string_view kShellLetters = "ceuxo";
+constexpr std::string_view kUsersShellLetters = "ceuxoli";
+
+// The text of -c, where all options are `known`.
+const std::string* ScriptOf(const Words& words, std::string_view known) {
   for (size_t at = 1; at + 1 < words.size() && words[at].starts_with('-'); ++at) {
     const std::string_view letters = std::string_view(words[at]).substr(1);
-    if (letters.find_first_not_of("ceuxo") != letters.npos) return nullptr;
+    if (letters.find_first_not_of(known) != letters.npos) return nullptr;
     if (letters.find('o') != letters.npos && ++at + 1 >= words.size()) return nullptr;
     if (letters.find('c') != letters.npos) return &words[at + 1];
   }
   return nullptr;
 }
 
-std::optional<InnerCommand> WithinShell(const Words& words) {
-  const std::string* script = ScriptOf(words);
+std::optional<InnerCommand> WithinShell(const Words& words, std::string_view letters) {
+  const std::string* script = ScriptOf(words, letters);
   if (script == nullptr || !IsKnown(*script)) return std::nullopt;
   auto parted = ShellText(*script).Parted();
   if (!parted) return std::nullopt;
@@ -267,10 +275,15 @@ bool IsAssignment(std::string_view word) {
 std::optional<InnerCommand> InnerOf(const Words& words) {
   if (words.empty() || !IsKnown(words[0])) return std::nullopt;
   const std::string_view name = NameOf(words[0]);
-  if (Has(kShells, name)) return WithinShell(words);
+  if (Has(kShells, name)) return WithinShell(words, kShellLetters);
   const auto wrapper = std::ranges::find(kWrappers, name, &Wrapper::name);
   if (wrapper == std::end(kWrappers)) return std::nullopt;
   return WithinWrapper(*wrapper, words);
+}
+
+std::optional<InnerCommand> InnerOfUsersShell(const Words& words) {
+  if (words.empty() || !IsKnown(words[0]) || !Has(kShells, NameOf(words[0]))) return std::nullopt;
+  return WithinShell(words, kUsersShellLetters);
 }
 
 Words InnermostOf(Words words) {
@@ -279,15 +292,28 @@ Words InnermostOf(Words words) {
   return words;
 }
 
+std::optional<std::string> PythonScriptOf(const Words& words) {
+  if (words.empty() || !NameOf(words[0]).starts_with("python")) return std::nullopt;
+  for (size_t at = 1; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    if (!IsKnown(word)) return std::nullopt;
+    if (!word.starts_with('-')) return word;
+    const size_t flags = std::min(word.find_first_not_of(kPythonFlags, 1), word.size());
+    if (word == "-") return std::nullopt;
+    if (flags == word.size()) continue;
+    if (kPythonValued.find(word[flags]) == kPythonValued.npos) return std::nullopt;  // -c, -m
+    if (flags + 1 == word.size()) ++at;
+  }
+  return std::nullopt;
+}
+
 std::optional<PythonModule> PythonModuleOf(const Words& words) {
-  constexpr std::string_view kFlags = "bBdEIOPqRsSuv";
-  constexpr std::string_view kValued = "WX";
   if (words.empty() || !NameOf(words[0]).starts_with("python")) return std::nullopt;
   PythonModule found;
   for (size_t at = 1; at < words.size(); ++at) {
     const std::string& word = words[at];
     if (!word.starts_with('-') || !IsKnown(word)) return std::nullopt;
-    const size_t flags = std::min(word.find_first_not_of(kFlags, 1), word.size());
+    const size_t flags = std::min(word.find_first_not_of(kPythonFlags, 1), word.size());
     if (flags < word.size() && word[flags] == 'm') {
       if (flags > 1) found.options.push_back(word.substr(0, flags));
       found.name = flags + 1 < word.size() ? word.substr(flags + 1)
@@ -299,7 +325,8 @@ std::optional<PythonModule> PythonModuleOf(const Words& words) {
       if (found.package.empty() || !is_name) return std::nullopt;
       return found;
     }
-    if (word == "-" || (flags < word.size() && kValued.find(word[flags]) == kValued.npos))
+    if (word == "-" ||
+        (flags < word.size() && kPythonValued.find(word[flags]) == kPythonValued.npos))
       return std::nullopt;
     found.options.push_back(word);
     const bool takes_next = flags + 1 == word.size();

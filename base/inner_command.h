@@ -23,7 +23,11 @@ struct InnerCommand {
 // command. nullopt: none of these, or nothing sure, as where options are not known or the shell's own words run.
 std::optional<InnerCommand> InnerOf(const std::vector<std::string>& words);
 
-// The same again and again; `words` itself where nothing is within.
+// The same of a shell that reads files of the user's first, as `bash -lc 'python3 train.py'`: those decide where programs are
+// looked for.
+std::optional<InnerCommand> InnerOfUsersShell(const std::vector<std::string>& words);
+
+// InnerOf again and again; `words` itself where nothing is within.
 std::vector<std::string> InnermostOf(std::vector<std::string> words);
 
 // Of `python3 -u -m package.train`.
@@ -33,6 +37,9 @@ struct PythonModule {
   std::string package;               // the first of its names
 };
 std::optional<PythonModule> PythonModuleOf(const std::vector<std::string>& words);
+
+// "train.py" of `python3 -u train.py`.
+std::optional<std::string> PythonScriptOf(const std::vector<std::string>& words);
 
 // A word that a shell runs itself, as cd, source, ulimit or `for`; a few are programs, too.
 bool IsShellWord(std::string_view word);

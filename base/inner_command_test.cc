@@ -62,6 +62,30 @@ TEST(InnerCommand, SaysNothingWhereItIsNotSure) {
   }
 }
 
+TEST(InnerCommand, OfAShellThatReadsFilesOfTheUsersIsAMatterOfItsOwn) {
+  for (const char* const options : {"-lc", "-l -c", "-ic", "-c", "-elc", "-lo pipefail -c"}) {
+    std::vector<std::string> words = {"bash"};
+    for (std::string_view rest = options; !rest.empty();) words.emplace_back(TakeUpTo(' ', rest));
+    words.emplace_back("pyhton3 train.py");
+    const auto inner = InnerOfUsersShell(words);
+    ASSERT_TRUE(inner) << options;
+    EXPECT_THAT(inner->words, ElementsAre("pyhton3", "train.py"));
+  }
+  EXPECT_FALSE(InnerOfUsersShell({"bash", "-lc", "module load x && train"}));
+  EXPECT_FALSE(InnerOfUsersShell({"zsh", "-lc", "train"}));
+  EXPECT_FALSE(InnerOfUsersShell({"nohup", "bash", "-lc", "train"}));
+}
+
+TEST(InnerCommand, FindsTheScriptOfPython) {
+  EXPECT_EQ(PythonScriptOf({"python3", "train.py", "-m"}), "train.py");
+  EXPECT_EQ(PythonScriptOf({"/usr/bin/python3", "-uW", "ignore", "-X", "dev", "train.py"}),
+            "train.py");
+  for (const Words& words : {Words{"python3", "-m", "train"}, Words{"python3", "-c", "train.py"},
+                             Words{"python3", "-"}, Words{"python3"}, Words{"sh", "train.py"}}) {
+    EXPECT_FALSE(PythonScriptOf(words));
+  }
+}
+
 TEST(InnerCommand, GivesWhatEnvSets) {
   const auto inner = InnerOf({"env", "-i", "PATH=/opt/bin", "python3"});
   ASSERT_TRUE(inner);

@@ -62,7 +62,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& argv) {
 }  // namespace
 
 pid_t SpawnProgram(const std::vector<std::string>& argv, const SpawnStreams& streams,
-                   SpawnPlace place, Phase phase) {
+                   SpawnPlace place, Phase phase,
+                   const std::optional<std::vector<std::string>>& environment) {
   assert(!argv.empty());
   SpawnParameters parameters;
   Connect(parameters, streams.in, STDIN_FILENO);
@@ -70,8 +71,11 @@ pid_t SpawnProgram(const std::vector<std::string>& argv, const SpawnStreams& str
   Connect(parameters, streams.err, STDERR_FILENO);
   Detach(parameters, place);
   pid_t pid = -1;
-  const int error_number = posix_spawnp(&pid, argv[0].c_str(), &parameters.actions,
-                                        &parameters.attributes, Pointers(argv).data(), environ);
+  std::vector<char*> own;
+  if (environment) own = Pointers(*environment);
+  const int error_number =
+      posix_spawnp(&pid, argv[0].c_str(), &parameters.actions, &parameters.attributes,
+                   Pointers(argv).data(), environment ? own.data() : environ);
   if (error_number != 0) {
     const char* const path = std::getenv("PATH");
     throw Error(phase, WithErrno(fmt::format("cannot run {}", argv[0]), error_number),

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,10 @@ enum class SpawnPlace {
 // The wait(2) status of a child that ended unseen (ECHILD), as where SIGCHLD is ignored: exit code 255.
 inline constexpr int kUnseenEnd = 255 << 8;
 
-// Runs argv[0] (looked up in PATH) with this process's environment. Returns its pid, for the caller
-// to reap. Throws Error in `phase` when it cannot be executed.
+// Runs argv[0] (looked up in this process's PATH) with `environment` ("NAME=value"), else with this process's own. Returns its
+// pid, for the caller to reap. Throws Error in `phase` when it cannot be executed.
 pid_t SpawnProgram(const std::vector<std::string>& argv, const SpawnStreams& streams,
-                   SpawnPlace place, Phase phase);
+                   SpawnPlace place, Phase phase,
+                   const std::optional<std::vector<std::string>>& environment = std::nullopt);
 
 }  // namespace tfdist

@@ -124,7 +124,8 @@ ProgramResult RunProgram(const ProgramOptions& options, TimePoint deadline) {
   if (options.stdin_fd >= 0) (void)lseek(options.stdin_fd, 0, SEEK_SET);
   const SpawnStreams streams{
       .in = options.stdin_fd, .out = out.write_end.get(), .err = err.write_end.get()};
-  const pid_t pid = SpawnProgram(options.argv, streams, SpawnPlace::kOwnGroup, Phase::kInternal);
+  const pid_t pid = SpawnProgram(options.argv, streams, SpawnPlace::kOwnGroup, Phase::kInternal,
+                                 options.environment);
   out.write_end.Reset();
   err.write_end.Reset();
 

@@ -1,6 +1,7 @@
 // A short helper program, run to its end within a deadline: ssh -G, ssh-keygen, tar. No shell.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct ProgramResult {
 };
 
 struct ProgramOptions {
-  std::vector<std::string> argv;        // argv[0] is looked up in PATH
+  std::vector<std::string> argv;  // argv[0] is looked up in this process's PATH
+  std::optional<std::vector<std::string>> environment = std::nullopt;  // else this process's own
   int stdin_fd = -1;                    // borrowed, read from its beginning; -1: /dev/null
   int stdout_fd = -1;                   // borrowed; -1: collected into `output`
   uint64_t stdout_limit_bytes = 0;      // of what goes to `stdout_fd`

@@ -28,6 +28,7 @@
 #include "agent/tasks/container_preflight.h"
 #include "agent/tasks/gpu_check.h"
 #include "agent/tasks/preflight.h"
+#include "agent/tasks/program_questions.h"
 #include "agent/tasks/task_spec.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -128,7 +129,7 @@ bool IsMadeLater(const TaskDescription& task) {
 
 std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder& folder) {
   std::vector<Trouble> troubles;
-  std::set<std::vector<std::string>> asked;
+  ProgramQuestions questions;
   std::set<std::pair<std::string, std::string>> told;  // what is missing is so for each task
   for (const TaskDescription& task : survey.tasks) {
     if (task.container || IsMadeLater(task)) continue;
@@ -140,7 +141,7 @@ std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder&
       if (told.contains(what)) continue;
       if (!IsBrought(fs::path(spec.cwd), folder)) CheckStartFolder(spec, folder.path().string());
       CheckCommand(spec, [&](const RunSpec& one) { return IsBrought(one, folder); });
-      CheckModule(spec, asked);
+      questions.AskForPrograms(spec);
     } catch (const Error& error) {
       if (!told.insert(what).second) continue;
       troubles.push_back({error.cause(), error.remedy()});

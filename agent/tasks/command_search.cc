@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -15,10 +14,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/inner_command.h"
-#include "base/subprocess.h"
 
 namespace tfdist::agent {
 namespace {
@@ -28,13 +25,6 @@ constexpr std::string_view kNames = ": its first line names ";
 
 // What execvp(3) uses when PATH is not set.
 constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
-
-std::optional<std::string> ValueOf(const RunSpec& spec, std::string_view name) {
-  for (const std::string& entry : spec.env) {
-    if (entry.starts_with(name) && entry[name.size()] == '=') return entry.substr(name.size() + 1);
-  }
-  return std::nullopt;
-}
 
 std::string PathOf(const RunSpec& spec) {
   return ValueOf(spec, "PATH").value_or(std::string(kDefaultPath));
@@ -176,33 +166,6 @@ std::optional<RunSpec> Within(const RunSpec& spec) {
   return within;
 }
 
-// In the task's folder, with what decides where its Python looks; the rest of its environment may hold secrets.
-std::vector<std::string> QuestionFor(const RunSpec& spec, const PythonModule& module) {
-  constexpr const char* kProgram =
-      "import os, sys\n"
-      "from importlib.util import find_spec\n"
-      "os.chdir(sys.argv[1])\n"
-      "sys.exit(86 if find_spec(sys.argv[2]) is None else 0)\n";
-  std::vector<std::string> argv = {"env", "-i"};
-  for (const char* const name :
-       {"PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE"}) {
-    if (const auto value = ValueOf(spec, name)) argv.push_back(fmt::format("{}={}", name, *value));
-  }
-  argv.push_back(spec.argv[0]);
-  argv.insert(argv.end(), module.options.begin(), module.options.end());
-  argv.insert(argv.end(), {"-c", kProgram, spec.cwd, module.package});
-  return argv;
-}
-
-// Why nothing can start there; nullopt when something can.
-std::optional<std::string> WhyNotEntered(const std::string& folder) {
-  struct stat info {};
-  if (stat(folder.c_str(), &info) != 0) return WithErrno(folder, errno);
-  if (!S_ISDIR(info.st_mode)) return folder + ": not a folder";
-  if (access(folder.c_str(), X_OK) != 0) return WithErrno(folder, errno);
-  return std::nullopt;
-}
-
 // Without it another Python would run, which lacks the program's packages.
 void CheckVirtualEnvironment(const RunSpec& spec) {
   const auto folder = ActivatedEnvironment(spec);
@@ -214,6 +177,21 @@ void CheckVirtualEnvironment(const RunSpec& spec) {
 }
 
 }  // namespace
+
+std::optional<std::string> ValueOf(const RunSpec& spec, std::string_view name) {
+  for (const std::string& entry : spec.env) {
+    if (entry.starts_with(name) && entry[name.size()] == '=') return entry.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> WhyNotEntered(const std::string& folder) {
+  struct stat info {};
+  if (stat(folder.c_str(), &info) != 0) return WithErrno(folder, errno);
+  if (!S_ISDIR(info.st_mode)) return folder + ": not a folder";
+  if (access(folder.c_str(), X_OK) != 0) return WithErrno(folder, errno);
+  return std::nullopt;
+}
 
 void CheckStartFolder(const RunSpec& spec, const std::string& brought) {
   const auto why = WhyNotEntered(spec.cwd);
@@ -242,25 +220,10 @@ std::optional<MissingProgram> FindMissingProgram(const RunSpec& spec) {
   return std::nullopt;
 }
 
-void CheckModule(const RunSpec& spec, std::set<std::vector<std::string>>& asked) {
-  constexpr int kMissing = 86;  // no Python ends so by itself
-  constexpr std::chrono::seconds kLimit{10};
+RunSpec InnermostSpec(const RunSpec& spec) {
   RunSpec innermost = spec;
   while (auto within = Within(innermost)) innermost = *std::move(within);
-  const auto module = PythonModuleOf(innermost.argv);
-  if (!module || WhyNotEntered(spec.cwd)) return;
-  const bool is_below = innermost.argv[0].find('/') != std::string::npos;
-  if (is_below) innermost.argv[0] = std::filesystem::path(spec.cwd) / innermost.argv[0];
-  const auto question = QuestionFor(innermost, *module);
-  if (!asked.insert(question).second) return;
-  const ProgramResult result = RunProgram({.argv = question}, SystemClock().Now() + kLimit);
-  if (result.timed_out || result.exit_code != kMissing) return;
-  throw Error(Phase::kCommand,
-              fmt::format("command of {}: {} has no module {}", spec.task, innermost.argv[0],
-                          module->package),
-              "is it in the folder where the task starts, or installed for that Python? `venv` in "
-              "[task] names a Python "
-              "environment");
+  return innermost;
 }
 
 std::optional<std::string> WhyNotExecutable(const RunSpec& spec) {

@@ -3,9 +3,8 @@
 
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "agent/process/run_folder.h"
 
@@ -22,10 +21,6 @@ void CheckCommand(
     const RunSpec& spec,
     const std::function<bool(const RunSpec&)>& is_to_come = [](const RunSpec&) { return false; });
 
-// Asks the Python of `python3 -m NAME` whether it has NAME, where the task's folder is there. `asked`: what need not be
-// asked again. Throws Error(kCommand) where it has not; a Python that gives no answer in time is none of this one's matters.
-void CheckModule(const RunSpec& spec, std::set<std::vector<std::string>>& asked);
-
 // Why the holder could not execute argv[0]; nullopt where it can.
 struct MissingProgram {
   std::string program;
@@ -35,5 +30,12 @@ struct MissingProgram {
 std::optional<MissingProgram> FindMissingProgram(const RunSpec& spec);
 
 std::optional<std::string> WhyNotExecutable(const RunSpec& spec);
+
+// The last of the command's programs, with its own environment.
+RunSpec InnermostSpec(const RunSpec& spec);
+// Of a variable; nullopt: it is not set.
+std::optional<std::string> ValueOf(const RunSpec& spec, std::string_view name);
+// Why nothing can start there; nullopt when something can.
+std::optional<std::string> WhyNotEntered(const std::string& folder);
 
 }  // namespace tfdist::agent

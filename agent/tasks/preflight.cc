@@ -20,6 +20,7 @@
 #include "agent/tasks/container_preflight.h"
 #include "agent/tasks/gpu_check.h"
 #include "agent/tasks/port_check.h"
+#include "agent/tasks/program_questions.h"
 #include "agent/tasks/task_spec.h"
 #include "agent/tasks/work_files.h"
 #include "agent/tasks/workdir.h"
@@ -159,13 +160,15 @@ Prepared Prepare(const HostDescription& description, const FileStore& store,
 void CheckCommands(const HostDescription& description, const SlotFolder& folder,
                    const SlotInfo& info) {
   const Environment host = Environment::OfHost();
-  std::set<std::vector<std::string>> asked;
+  ProgramQuestions questions;
   for (const TaskDescription& task : description.tasks) {
     if (task.container) continue;  // its command is in the image: PrepareContainers
     const RunSpec spec = MakePreflightSpec(task, folder, info, host);
     CheckStartFolder(spec, folder.work().string());
     CheckCommand(spec);
-    CheckModule(spec, asked);
+    questions.AskForPrograms(spec);
+    // A job that runs would be ended for it. Else the task says the same, as soon.
+    if (!description.replaces.empty()) questions.AskForSyntax(spec);
   }
 }
 

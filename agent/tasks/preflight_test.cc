@@ -113,6 +113,34 @@ TEST_F(PreflightTest, AsksPythonForTheModuleThatItIsToRun) {
   TryPrepare(WithTask(with_path));
 }
 
+TEST_F(PreflightTest, AsksAShellThatReadsFilesOfTheUsersForItsProgram) {
+  std::ofstream(path_ / ".profile") << "PATH=$PATH:$HOME/mine; there() { true; }\n";
+  std::filesystem::create_directory(path_ / "mine");
+  std::ofstream(path_ / "mine/train") << "";
+  std::filesystem::permissions(path_ / "mine/train", std::filesystem::perms::owner_all);
+  const auto task = [&](const char* command) {
+    TaskDescription one = TaskOf({"bash", "-lc", command});
+    one.env = {{"HOME", path_.string()}};
+    return one;
+  };
+  EXPECT_EQ(Complaint(WithTask(task("exec pyhton3 train.py")), Phase::kCommand),
+            "command of worker:0: bash -lc does not find pyhton3");
+  for (const char* const command :
+       {"train", "there", "python3 x.py", "pyhton3 || true", "A=b pyhton3"})
+    TryPrepare(WithTask(task(command)));
+}
+
+TEST_F(PreflightTest, AsksPythonForTheSyntaxOfItsScriptWhereAJobWouldBeEndedForIt) {
+  const std::string script = path_ / "train.py";
+  HostDescription description = WithTask(TaskOf({"python3", "-u", script.c_str()}));
+  std::ofstream(path_ / "train.py") << "x = 1\nif x\n  print(x)\n";
+  TryPrepare(description);
+  description.replaces = "job-1";
+  EXPECT_THAT(Complaint(description, Phase::kCommand), HasSubstr("train.py, line 2: "));
+  std::ofstream(path_ / "train.py") << "# coding: latin-1\nx = '\xe9'\nraise SystemExit(1)\n";
+  TryPrepare(description);
+}
+
 TEST_F(PreflightTest, LooksForAPathWithSlashInTheWorkFolder) {
   EXPECT_THAT(Complaint(WithTask(Task("./train.sh")), Phase::kCommand),
               HasSubstr("./train.sh: No such file or directory"));

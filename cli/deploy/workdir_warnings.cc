@@ -48,11 +48,13 @@ std::string WordOf(const protocol::Text& text) {
   return kUnknown + (end == nullptr ? "" : end->substr(std::min(end->size(), end->rfind('/'))));
 }
 
-// Of `nohup python3 train.py`, what python3 gets as well.
+// Of `nohup python3 train.py` and `bash -lc 'python3 train.py'`, what python3 gets as well.
 std::vector<std::string> WordsOf(const TaskOnHost& task) {
   std::vector<std::string> words;
   for (const protocol::Text& text : task.argv) words.push_back(WordOf(text));
-  return InnermostOf(std::move(words));
+  words = InnermostOf(std::move(words));
+  auto inner = InnerOfUsersShell(words);
+  return inner ? InnermostOf(std::move(inner->words)) : words;
 }
 
 bool IsKnown(std::string_view word) { return word.find(kUnknown) == word.npos; }
