@@ -1,6 +1,7 @@
 // Whether a machine that carries several slots of one job has room for all of them: each agent by itself sees only its own.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "wire/protocol.h"
@@ -25,5 +26,9 @@ inline constexpr int kThreadsToCome = 3;
 inline constexpr int kDescriptorsOfAnAgent = 64;
 // Of the first slot's, for each other slot.
 inline constexpr int kDescriptorsOfAMember = 2;
+
+// Files and folders that a slot makes by itself, with one task; and those of them that it makes once its tasks are known.
+inline constexpr uint64_t kFilesOfASlot = 32;
+inline constexpr uint64_t kFilesToCome = 16;
 
 }  // namespace tfdist::protocol

@@ -25,4 +25,14 @@ void CheckRoom(const std::filesystem::path& folder, uint64_t bytes) {
               std::string(kRoomForWorkRemedy));
 }
 
+void CheckRoomForNewFiles(const std::filesystem::path& folder, uint64_t files) {
+  struct statvfs info {};
+  const bool are_counted = statvfs(folder.c_str(), &info) == 0 && info.f_files != 0;
+  if (!are_counted || info.f_favail >= files) return;
+  throw Error(Phase::kFiles,
+              fmt::format("the job needs room for {} files at {}, where room for {} is left", files,
+                          folder.string(), info.f_favail),
+              std::string(kRoomForWorkRemedy));
+}
+
 }  // namespace tfdist::agent

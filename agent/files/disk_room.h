@@ -14,4 +14,7 @@ std::optional<uint64_t> FreeBytesAt(const std::filesystem::path& folder);
 // the file system of `folder`.
 void CheckRoom(const std::filesystem::path& folder, uint64_t bytes);
 
+// Likewise for `files` new files and folders, where the file system counts them.
+void CheckRoomForNewFiles(const std::filesystem::path& folder, uint64_t files);
+
 }  // namespace tfdist::agent

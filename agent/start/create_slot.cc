@@ -8,6 +8,7 @@
 #include "agent/control/control_listener.h"
 #include "agent/control/curve_keys.h"
 #include "agent/control/tcp_address.h"
+#include "agent/files/disk_room.h"
 #include "agent/files/file_store.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/start/launch.h"
@@ -105,8 +106,9 @@ UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
   CheckRoomForStack(Phase::kStart);
   CheckRoomForDescriptors(protocol::kDescriptorsOfAnAgent, Phase::kStart);
   CheckRoomForThreads(kThreadsOfASlot, 0, Phase::kStart);
-  const SlotFolder folder(BaseOf(executable.path) / layout::kJobs /
-                          layout::SlotPath(create.job, create.slot));
+  const std::filesystem::path base = BaseOf(executable.path);
+  CheckRoomForNewFiles(base, protocol::kFilesOfASlot);
+  const SlotFolder folder(base / layout::kJobs / layout::SlotPath(create.job, create.slot));
   MakeSlotFolder(folder);
   try {
     BeginLog(folder, log);

@@ -13,6 +13,7 @@
 
 #include "agent/census/port_owner.h"
 #include "agent/control/control_listener.h"
+#include "agent/files/disk_room.h"
 #include "agent/slot/description.h"
 #include "agent/slot/kept_folder.h"
 #include "agent/slot/task_files.h"
@@ -143,6 +144,7 @@ Prepared Prepare(const HostDescription& description, const FileStore& store,
                       Phase::kCommand);
   PlaceFiles(description, store, folder);
   UnpackWorkdir(description, store, folder, stop);
+  CheckRoomForNewFiles(folder.path(), protocol::kFilesToCome);
   if (std::ranges::any_of(description.tasks, protocol::NamesKeptFolder<protocol::TaskDescription>))
     MakePrivateFolder(KeptFolder(info));
   Prepared prepared;

@@ -21,6 +21,7 @@
 #include "cli/job/state_folder.h"
 #include "cli/plan/tensorflow_server.h"
 #include "cli/render/settings.h"
+#include "wire/room.h"
 
 namespace tfdist::cli {
 namespace {
@@ -41,7 +42,6 @@ using protocol::PortFact;
 
 constexpr uint64_t kLittleDiskBytes = uint64_t{1} << 30;
 constexpr uint64_t kFewFiles = 1000;
-constexpr uint64_t kFilesOfASlot = 32;  // its own, with one task
 constexpr std::chrono::nanoseconds kClocksApart = 1s;
 
 class Findings {
@@ -151,7 +151,8 @@ class Findings {
     const uint64_t slots = SlotsBeside(slot);
     const uint64_t lacking = std::max(work_.large_bytes, facts.kept_bytes) - facts.kept_bytes;
     const uint64_t needed_bytes = runs_already_ ? 0 : slots * work_.bytes + lacking;
-    const uint64_t needed_files = runs_already_ ? 0 : slots * (work_.entries + kFilesOfASlot);
+    const uint64_t needed_files =
+        runs_already_ ? 0 : slots * (work_.entries + protocol::kFilesOfASlot);
     if (facts.disk_free_bytes < needed_bytes) {
       AddError(slot, "disk",
                fmt::format("the job's files need {} MiB at {}, where {} MiB are free",

@@ -206,6 +206,19 @@ class AnotherAccount(OverSsh):
 class LowLimits(OverSsh):
     """At each number a job either runs, or does not begin, says why and leaves nothing."""
 
+    def test_a_disk_with_room_for_few_files_is_refused_by_check_and_up(self):
+        hosts = self.start_hosts(1)
+        hosts[0].run_as("root", ["mount", "-t", "tmpfs", "-o", f"uid={hosts[0].uid},mode=700,nr_inodes=25", "tmpfs", "/home/trainer"])
+        file = self.write(hosts, ["true"], layout="mirrored")
+        words = r"the job needs room for 32 files at /home/trainer/\.cache/tfdist, where room for \d+ is left"
+        check = self.user.run("check", file).expect(3)
+        self.assertRegex(check.out + check.err, words)
+        up = self.user.run("up", file).expect(3)
+        self.assertRegex(up.err, words)
+        self.assertIn("set remote_dir in [ssh]", up.err)
+        self.assertIn("nothing was started", up.err)
+        hosts[0].run_as("root", ["umount", "--lazy", "/home/trainer"])
+
     def up_with(self, limit, most, slots=1, task=("true",), agent_is_there=False):
         """Its result, on a host whose account may have `most` of what `limit` counts."""
         hosts = self.start_hosts(1)
