@@ -1,6 +1,8 @@
 """Jobs over the user's own ssh program (transport = "openssh"), on hosts that libssh2 cannot reach."""
 
+import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -228,6 +230,20 @@ ssh = {{ config = "{hosts.ssh_config}", transport = "{transport}" }}
         self.assertEqual(done.returncode, 3, done)
         self.assertIn("cannot make a folder in /tmp for ssh's sockets: Read-only file system", done.stderr)
         self.assertIn("try: let this account write to /tmp", done.stderr)
+
+    def test_a_configuration_of_ssh_that_others_may_write_is_named_with_the_remedy(self):
+        """ssh finds ~ by the account, and not by HOME."""
+        home = pwd.getpwuid(os.getuid()).pw_dir
+        program = shutil.copy(BIN / "tfdist", self.user.folder)
+        for spoil in ("chmod 0666", "chown 12345"):
+            for transport in ("auto", "openssh"):
+                script = f'mount -t tmpfs -o mode=700 tmpfs {home} && mkdir -m 700 {home}/.ssh && cd {home}/.ssh && echo Host h1 >config && {spoil} config && exec "$@"'
+                done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", program, "exec", "--transport", transport,
+                                       "-H", "h1", "--", "true"], env=self.user.env, capture_output=True, text=True, timeout=120)
+                with self.subTest(spoil=spoil, transport=transport):
+                    self.assertEqual(done.returncode, 3, done)
+                    self.assertIn(f"tfdist: h1: connect: ssh does not accept its configuration: Bad owner or permissions on {home}/.ssh/config\n"
+                                  f"  try: chmod go-w {home}/.ssh/config; it must belong to you, or to root: ", done.stderr)
 
     def exec_on(self, hosts, *command):
         return ("exec", "-F", str(hosts.ssh_config), "--transport", "openssh", "-H", "h1", "--", *command)

@@ -180,6 +180,18 @@ std::string Complaints(std::string_view errors) {
   return complaints;
 }
 
+std::string RemedyFor(const std::string& complaint) {
+  constexpr std::string_view kBadFile = "Bad owner or permissions on ";
+  const size_t at = complaint.find(kBadFile);
+  if (at != complaint.npos) {
+    const std::string file = complaint.substr(at + kBadFile.size());
+    return fmt::format(
+        "chmod go-w {0}; it must belong to you, or to root: ls -l {0} shows whose it is", file);
+  }
+  return "correct what it names, in ~/.ssh/config, /etc/ssh/ssh_config or a file that they "
+         "include; `ssh -G HOST` shows it, too";
+}
+
 }  // namespace
 
 bool IsUsed(std::string_view keyword) { return keyword == "controlpath" || !IsIrrelevant(keyword); }
@@ -221,11 +233,9 @@ SshAnswer AskSsh(const Target& target, TimePoint deadline, SshWords words) {
       RunProgram({.argv = CommandLine(target, words)}, Within(target.limits.config, deadline));
   if (result.timed_out) throw Error(Phase::kConnect, "ssh -G did not end in time");
   if (result.exit_code != 0) {
-    throw Error(Phase::kConnect,
-                fmt::format("ssh does not accept its configuration: {}",
-                            cli::OnOneLine(Complaints(result.error_output))),
-                "correct what it names, in ~/.ssh/config, /etc/ssh/ssh_config or a file that they "
-                "include; `ssh -G HOST` shows it, too");
+    const std::string said = cli::OnOneLine(Complaints(result.error_output));
+    throw Error(Phase::kConnect, fmt::format("ssh does not accept its configuration: {}", said),
+                RemedyFor(said));
   }
   return {std::move(result.output), std::move(result.error_output)};
 }
