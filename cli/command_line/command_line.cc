@@ -414,7 +414,7 @@ void AddExec(CLI::App& app, Command& command, const Words& words) {
       sub->add_flag("-g,--gather", arguments->gather,
                     "print equal output once, with the list of its hosts, when all have ended");
   sub->add_option("--timeout", arguments->timeout,
-                  "end the command after this time: 30s, 5m; exit code 124")
+                  "end the command, or the login, after this time: 30s, 5m; exit code 124")
       ->type_name("TIME");
   sub->add_flag("--json", arguments->json,
                 "print exit code and output of each as JSON, when all have ended")

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/failures.h"
 #include "base/inner_command.h"
 #include "base/text.h"
@@ -26,6 +27,7 @@
 #include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
+#include "cli/stream/end_at_limit.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -256,9 +258,8 @@ int WorstExitCode(const FanOutResult& done) {
   int worst = 0;
   for (const ErrandResult& result : done.results) {
     int code = kExitHost;
-    if (result.end && result.end->left.empty()) {
-      code = result.timed_out ? kExitTimedOut : result.end->status;
-    }
+    if (result.end && result.end->left.empty()) code = result.end->status;
+    if (result.timed_out && (!result.end || result.end->left.empty())) code = kExitTimedOut;
     worst = std::max(worst, code);
   }
   return worst;
@@ -267,11 +268,16 @@ int WorstExitCode(const FanOutResult& done) {
 }  // namespace
 
 int ExecCommand(const ExecArguments& arguments) {
-  const Sites sites = SitesOf(arguments);
-  const std::vector<Errand> errands = ErrandsOf(sites, arguments);
   FanOutOptions options;
+  if (const auto timeout = TimeoutOf(arguments)) options.until = SystemClock().Now() + *timeout;
+  const Sites sites = [&] {
+    const EndAtLimit ends(options.until, [] {
+      return "the hosts of the job did not say in time what runs there; nothing was started";
+    });
+    return SitesOf(arguments);
+  }();
+  const std::vector<Errand> errands = ErrandsOf(sites, arguments);
   options.gather = arguments.gather || arguments.json;
-  options.timeout = TimeoutOf(arguments);
   const FanOutResult done = FanOut(errands, sites.ssh, options);
   if (arguments.json) PrintResults(sites, done.results);
   if (arguments.gather && !arguments.json) PrintGathered(errands, done.results);

@@ -303,7 +303,8 @@ int ListOnHosts(const Sites& sites, bool as_json) {
     command.words = {"sh", "-c", kFindAgents};
     errands.push_back({site.host.name, site.host, std::move(command)});
   }
-  const FanOutResult done = FanOut(errands, sites.ssh, {.gather = true, .timeout = kListLimit});
+  const FanOutResult done =
+      FanOut(errands, sites.ssh, {.gather = true, .timeout = kListLimit, .until = {}});
   std::vector<Error> errors;
   for (const ErrandResult& result : done.results) {
     if (result.error) errors.push_back(*result.error);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/failures.h"
@@ -20,11 +21,15 @@
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
+#include "cli/stream/end_at_limit.h"
 #include "cli/stream/job_follower.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
+
+// From --timeout until a host that does not answer is waited for no more.
+constexpr std::chrono::seconds kToEndByItself{1};
 
 // Of --timeout.
 std::chrono::milliseconds LimitOf(const std::string& timeout) {
@@ -113,6 +118,9 @@ int WaitForOrSayWhy(const JobRecord& record, const FollowOptions& options,
 int WaitCommand(const WaitArguments& arguments) {
   FollowOptions options;
   options.until = EndOf(arguments.timeout);
+  const EndAtLimit ends(
+      options.until ? std::optional(*options.until + kToEndByItself) : std::nullopt,
+      [] { return "a host did not answer in time"; });
   // A word that means no job is wrong before anything is waited for.
   return ForEachJob(JobsMeantBy(arguments.jobs, Deed::kLook), [&](const JobRecord& record) {
     return WaitForOrSayWhy(AwaitBegin(record, options.until), options, arguments);

@@ -53,7 +53,8 @@ class Board {
       : errands_(std::move(errands)),
         gather_(gather),
         results_(errands_.size()),
-        stages_(errands_.size()) {
+        stages_(errands_.size()),
+        steps_(errands_.size()) {
     std::vector<std::string> labels;
     for (const Errand& errand : errands_) labels.push_back(errand.label);
     printer_ = std::make_unique<LinePrinter>(STDOUT_FILENO, TerminalOptions(), labels);
@@ -64,13 +65,21 @@ class Board {
   // False: it is not to begin any more.
   [[nodiscard]] bool MayBegin(size_t at) {
     const MutexLock lock(mutex_);
-    if (wish_ != Wish::kNone) return false;
+    if (wish_ != Wish::kNone || stages_[at] == Stage::kOver) return false;
     stages_[at] = Stage::kAsked;
     return true;
   }
-  void NoteRuns(size_t at) {
+  // False: it was given up.
+  [[nodiscard]] bool NoteRuns(size_t at) {
     const MutexLock lock(mutex_);
+    if (stages_[at] == Stage::kOver) return false;
     stages_[at] = Stage::kRuns;
+    return true;
+  }
+  // `step`: a string literal.
+  void NoteStep(size_t at, const char* step) {
+    const MutexLock lock(mutex_);
+    steps_[at] = step;
   }
   void Show(size_t at, std::string_view output) {
     const MutexLock lock(mutex_);
@@ -112,14 +121,19 @@ class Board {
     return hosts;
   }
   [[nodiscard]] std::vector<std::string> Running() { return Where(Stage::kRuns); }
-  // Whoever has not begun does not any more, and what its host answers is not heard.
-  void GiveUpWhatHasNotBegun() {
+  // Whoever has not begun does not any more, and what its host answers is not heard. Returns whether there is one.
+  bool GiveUpWhatHasNotBegun(bool timed_out) {
     const MutexLock lock(mutex_);
+    bool one_is_given_up = false;
     for (size_t at = 0; at < stages_.size(); ++at) {
-      if (stages_[at] == Stage::kOver) continue;
-      results_[at].error = Interrupted().WithHost(errands_[at].host.name);
+      if (stages_[at] == Stage::kOver || stages_[at] == Stage::kRuns) continue;
+      const std::string& host = errands_[at].host.name;
+      results_[at].error = (timed_out ? TooLate(at) : Interrupted()).WithHost(host);
+      results_[at].timed_out = timed_out;
       stages_[at] = Stage::kOver;
+      one_is_given_up = true;
     }
+    return one_is_given_up;
   }
   std::optional<TimePoint> ShowUnfinished() {
     const MutexLock lock(mutex_);
@@ -144,6 +158,17 @@ class Board {
  private:
   enum class Stage { kNone, kAsked, kRuns, kOver };
 
+  [[nodiscard]] Error TooLate(size_t at) const REQUIRES(mutex_) {
+    const std::string& host = errands_[at].host.name;
+    const bool may_have_begun = stages_[at] == Stage::kAsked;
+    const std::string step = steps_[at] == nullptr ? "" : fmt::format(" ({})", steps_[at]);
+    return {
+        Phase::kConnect,
+        may_have_begun ? "timed out while the command was to begin: the host ends it as the "
+                         "connection is closed"
+                       : fmt::format("timed out in the login{}: the command was not started", step),
+        fmt::format("ssh -v {} true shows what takes long; --timeout counts the login, too", host)};
+  }
   static void Keep(ErrandResult& result, std::string_view output) {
     const size_t room = kGatheredBytes - result.output.size();
     result.output += output.substr(0, room);
@@ -182,6 +207,7 @@ class Board {
   Mutex mutex_;
   std::vector<ErrandResult> results_ GUARDED_BY(mutex_);
   std::vector<Stage> stages_ GUARDED_BY(mutex_);
+  std::vector<const char*> steps_ GUARDED_BY(mutex_);  // of the login; nullptr: none so far
   std::unique_ptr<LinePrinter> printer_ GUARDED_BY(mutex_);
   std::optional<OutputClosed> output_failure_ GUARDED_BY(mutex_);
   Wish wish_ GUARDED_BY(mutex_) = Wish::kNone;
@@ -220,7 +246,7 @@ class Ender {
 
 void Follow(RunningCommand& running, Board& board, size_t at, const FanOutOptions& options) {
   const std::optional<TimePoint> limit =
-      options.timeout ? std::optional(Now() + *options.timeout) : std::nullopt;
+      options.timeout ? std::optional(Now() + *options.timeout) : options.until;
   Ender ender(running);
   std::string output;
   while (true) {
@@ -237,11 +263,12 @@ void Follow(RunningCommand& running, Board& board, size_t at, const FanOutOption
 void RunErrand(size_t at, const SshOptions& ssh, const FanOutOptions& options, Board& board) {
   const Errand& errand = board.errand(at);
   TimePoint deadline = Now() + kStartLimit;
-  const auto transport = MakeTransport(errand.host, ssh, Silence::kMayBeAFirewall);
+  const auto transport = MakeTransport(errand.host, ssh, Silence::kMayBeAFirewall,
+                                       [&](const char* step) { board.NoteStep(at, step); });
   auto channel = transport->OpenShell(deadline);
   if (!board.MayBegin(at)) return board.End(at, std::nullopt, Interrupted());
   RunningCommand running(std::move(channel), errand.command, deadline);
-  board.NoteRuns(at);
+  if (!board.NoteRuns(at)) return;
   Follow(running, board, at, options);
 }
 
@@ -258,15 +285,19 @@ void RunErrandOrSay(size_t at, const SshOptions& ssh, const FanOutOptions& optio
 
 class Overseer {
  public:
-  Overseer(Board& board, Interrupts& interrupts) : board_(board), interrupts_(interrupts) {}
+  Overseer(Board& board, Interrupts& interrupts, std::optional<TimePoint> until)
+      : board_(board), interrupts_(interrupts), until_(until) {}
 
-  // Until all is over, or Ctrl-C was pressed and nothing runs.
-  void Run() {
+  // Until all is over, or Ctrl-C was pressed and nothing runs. Returns whether hosts were given up that had not begun.
+  bool Run() {
+    bool one_is_given_up = false;
     while (!board_.AllOver() && !(interrupted() && board_.NothingRuns())) {
       Wait(board_.ShowUnfinished());
       HandleInterrupts(interrupts_.Take());
       SayWhomWeWaitFor();
+      if (until_ && Now() >= *until_) one_is_given_up |= board_.GiveUpWhatHasNotBegun(true);
     }
+    return board_.GiveUpWhatHasNotBegun(false) || one_is_given_up;
   }
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
 
@@ -304,6 +335,7 @@ class Overseer {
 
   Board& board_;
   Interrupts& interrupts_;
+  const std::optional<TimePoint> until_;
   const TimePoint since_ = Now();
   bool said_ = false;
   int interrupts_seen_ = 0;
@@ -325,12 +357,10 @@ FanOutResult FanOut(const std::vector<Errand>& errands, const SshOptions& ssh,
                      .WithHost(errands[at].host.name));
     }
   }
-  Overseer overseer(*board, interrupts);
-  overseer.Run();
+  Overseer overseer(*board, interrupts, options.until);
   FanOutResult result;
+  result.threads_left = overseer.Run();
   result.interrupted = overseer.interrupted();
-  result.threads_left = !board->AllOver();
-  board->GiveUpWhatHasNotBegun();
   for (std::thread& thread : threads) result.threads_left ? thread.detach() : thread.join();
   result.results = board->TakeResults();
   return result;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli/link/host_command.h"
 #include "cli/plan/plan.h"
@@ -22,7 +23,7 @@ struct Errand {
 struct ErrandResult {
   std::optional<HostCommandEnd> end;  // absent: `error` says why
   std::optional<Error> error;
-  bool timed_out = false;  // we ended it
+  bool timed_out = false;  // we ended it, or it had not begun
   std::string output;      // with `gather`
   bool cut = false;        // `output` was longer
 };
@@ -30,13 +31,15 @@ struct ErrandResult {
 struct FanOutOptions {
   bool gather = false;  // keep the output (at most 1 MiB of each) instead of printing it
   std::optional<std::chrono::milliseconds> timeout;  // of each command, once it runs
+  // The user's limit for all of it: login, start and command. A host that has not begun by then is not waited for.
+  std::optional<TimePoint> until;
 };
 
 struct FanOutResult {
   std::vector<ErrandResult> results;  // as the errands
   bool interrupted = false;           // by Ctrl-C
-  // Hosts that had not answered by then may take their whole time: threads still wait for them, and
-  // the process is to end by _exit().
+  // Hosts that had not answered by then, or at FanOutOptions::until, may take their whole time: threads still wait for
+  // them, and the process is to end by _exit().
   bool threads_left = false;
 };
 

@@ -6,15 +6,17 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
+from tests.hosts.probe import client_config
 from tests.smoke.test_local import shell
 from tests.support import clusters, processes
 from tests.support.tfdist import BIN, Tfdist, without_waiting
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE, wait_for
 
 
 def setUpModule():
@@ -173,6 +175,36 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.code, 124, done)
         self.assertEqual(done.out.count("begun"), 3)
         self.assertIn("tfdist: h[1-3]: timed out, and was ended\n", done.err)
+
+    def test_the_time_limit_holds_for_the_login_too(self):
+        """Of a host that says nothing, and of one that hangs once it has let others in."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            config = client_config(self.hosts, "timeout_config", "Host mute", "HostName 127.0.0.1", f"Port {silent.getsockname()[1]}",
+                                   "Host *")
+            for transport in ("ssh", "openssh"):
+                with self.subTest(transport=transport):
+                    begin = time.monotonic()
+                    done = self.user.run("exec", "--timeout", "4s", "-F", str(config), "--transport", transport, "-H", "mute,h1", "--",
+                                         "sh", "-c", "echo begun; sleep 1000")
+                    spent = time.monotonic() - begin
+                    self.assertEqual(done.code, 124, done)
+                    self.assertLess(spent, 4 + 8 * PATIENCE, done)
+                    self.assertRegex(done.out, r"^h1 +\| begun\n$")
+                    self.assertRegex(done.err, r"tfdist: mute: connect: timed out in the login \((SSH version|login)\): the command was "
+                                     r"not started\n  try: ssh -v mute true shows")
+                    self.assertIn("tfdist: h1: timed out, and was ended\n", done.err)
+            gathered = self.user.run("exec", "--timeout", "1s", "--json", "-F", str(config), "-H", "mute", "--", "true").expect(124)
+            self.assertEqual([(row["timed_out"], row["exit_code"]) for row in json.loads(gathered.out)], [(True, None)])
+
+    def test_the_time_limit_of_wait_holds_where_the_first_host_hangs(self):
+        self.start_job("exec sleep infinity")
+        self.hosts[0].freeze()
+        self.addCleanup(self.hosts[0].thaw)
+        begin = time.monotonic()
+        waited = self.user.run("wait", "--timeout", "3s").expect(124)
+        spent = time.monotonic() - begin
+        self.hosts[0].thaw()
+        self.assertLess(spent, 4 + 8 * PATIENCE, waited)
 
     def end_by_hand(self, name):
         """What a test has made that tfdist cannot end, or may not."""
