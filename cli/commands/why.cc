@@ -109,6 +109,16 @@ void PrintSame(const Incident& incident) {
   if (!same.empty()) Print("  the same from {}\n", FoldHosts(same));
 }
 
+void PrintEndedBefore(const Incident& incident) {
+  const std::vector<Failure>& ended = incident.ended_before;
+  if (ended.empty()) return;
+  const bool is_one = ended.size() == 1;
+  Print("  before it: {}{} {:.1f} s earlier: a task that needs {} fails once {} gone\n",
+        EndedWell(ended), is_one ? "," : "",
+        static_cast<double>(incident.first->time_ns - ended.back().time_ns) / kSecond,
+        is_one ? "it" : "one of them", is_one ? "it is" : "that is");
+}
+
 void PrintIncident(const JobRecord& record, const Incident& incident) {
   Print("{} in attempt {}, at {}: {}\n", NameOf(incident.consequence), incident.attempt,
         TimeOf(incident.time_ns), incident.why);
@@ -116,6 +126,7 @@ void PrintIncident(const JobRecord& record, const Incident& incident) {
     Print("  first to fail: {}\n", How(*incident.first));
     PrintLastLines(incident.first->last_lines);
     PrintSame(incident);
+    PrintEndedBefore(incident);
     const std::string remedy =
         RemedyForEnd(record, incident.first->task, incident.first->last_lines);
     if (!remedy.empty()) Print("  try: {}\n", remedy);
@@ -195,6 +206,8 @@ void PrintWhy(const JobRecord& record, const Whole& whole) {
   for (const std::string& line : WaitsFor(state, whole.view.live, WallClockNanoseconds())) {
     Print("waits for {}\n", line);
   }
+  const std::string ended = MayWaitForThoseThatEnded(state, WallClockNanoseconds());
+  if (!ended.empty() && whole.view.live && !whole.view.look.deep) Print("{}\n", ended);
   PrintLookWithTasks(whole.view.look, state);
   const std::vector<Incident> incidents = whole.story.Incidents();
   if (incidents.empty()) {
@@ -222,10 +235,14 @@ json IncidentJson(const Incident& incident) {
                 {"why", incident.why},
                 {"first", nullptr},
                 {"last_lines", incident.first ? incident.first->last_lines : ""},
-                {"collateral", json::array()}};
+                {"collateral", json::array()},
+                {"ended_before", json::array()}};
   if (incident.first) value["first"] = FailureJson(*incident.first);
   for (const Failure& other : incident.collateral) {
     value["collateral"].push_back(FailureJson(other));
+  }
+  for (const Failure& other : incident.ended_before) {
+    value["ended_before"].push_back(FailureJson(other));
   }
   return value;
 }

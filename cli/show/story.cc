@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -22,6 +23,8 @@ using protocol::TaskPhase;
 
 constexpr size_t kMostIncidentsKept = 1000;
 constexpr size_t kMostFailures = 1000;  // of one attempt
+// A task may notice so late that another one is gone: a collective operation that times out, say.
+constexpr std::chrono::nanoseconds kMayBeMissed = std::chrono::minutes(15);
 
 std::string HostOfTask(const JobState& state, const std::string& task) {
   for (const protocol::TaskPlan& plan : state.plan.tasks) {
@@ -159,15 +162,24 @@ void Story::BlameTheHost() {
   if (!incidents_.empty()) incidents_.back().why = state_.gang ? state_.gang->why : state_.why;
 }
 
+Failure Story::EndOf(const event::TaskExited& exited) const {
+  return {.task = exited.task,
+          .host = HostOfTask(state_, exited.task),
+          .attempt = exited.attempt,
+          .run = exited.run,
+          .time_ns = state_.tasks.at(exited.task).since_ns,
+          .exit = exited.exit,
+          .last_lines = exited.last_lines.value};
+}
+
 void Story::AddFailure(const event::TaskExited& exited) {
-  if (!HasFailed(exited.exit) || exited.exit.by_us) return;
-  Failure failure{.task = exited.task,
-                  .host = HostOfTask(state_, exited.task),
-                  .attempt = exited.attempt,
-                  .run = exited.run,
-                  .time_ns = state_.tasks.at(exited.task).since_ns,
-                  .exit = exited.exit,
-                  .last_lines = exited.last_lines.value};
+  if (exited.exit.by_us) return;
+  if (!HasFailed(exited.exit)) {
+    ended_.push_back(EndOf(exited));
+    if (ended_.size() > kMostFailures) ended_.erase(ended_.begin());
+    return;
+  }
+  Failure failure = EndOf(exited);
   // All are being stopped already, because of another one.
   Incident* last = incidents_.empty() ? nullptr : &incidents_.back();
   if (last != nullptr && StopsAll(last->consequence) && last->attempt == exited.attempt) {
@@ -193,7 +205,8 @@ void Story::AddIncident(const protocol::Event& event, Consequence consequence,
                     .attempt = state_.attempt,
                     .why = std::move(why),
                     .first = {},
-                    .collateral = {}};
+                    .collateral = {},
+                    .ended_before = {}};
   const auto cause = std::find_if(open_.rbegin(), open_.rend(),
                                   [&](const Failure& failure) { return failure.task == task; });
   if (cause != open_.rend()) {
@@ -224,7 +237,51 @@ std::vector<Incident> Story::Incidents() const {
     incident.first = failure;
     all.push_back(std::move(incident));
   }
+  for (Incident& incident : all) {
+    if (incident.first) incident.ended_before = EndedBefore(*incident.first);
+  }
   return all;
+}
+
+std::vector<Failure> Story::EndedBefore(const Failure& failure) const {
+  std::vector<Failure> before;
+  std::ranges::copy_if(ended_, std::back_inserter(before), [&](const Failure& ended) {
+    const int64_t earlier_ns = failure.time_ns - ended.time_ns;
+    return ended.attempt == failure.attempt && earlier_ns >= 0 &&
+           earlier_ns <= kMayBeMissed.count();
+  });
+  std::ranges::stable_sort(before, {}, &Failure::time_ns);
+  return before;
+}
+
+std::string EndedWell(const std::vector<Failure>& ended) {
+  if (ended.size() == 1) {
+    return fmt::format("{} on {} ended with exit code 0", ended[0].task, ended[0].host);
+  }
+  std::vector<std::string> names;
+  for (const Failure& one : ended) names.push_back(one.task);
+  return fmt::format("{} ended with exit code 0, the last one", FoldHosts(names));
+}
+
+std::string MayWaitForThoseThatEnded(const JobState& state, int64_t now_ns) {
+  if (state.phase != JobPhase::kRunning) return "";
+  std::vector<Failure> ended;
+  bool others_run = false;
+  for (const protocol::TaskPlan& plan : state.plan.tasks) {
+    const auto task = state.tasks.find(plan.task);
+    if (task == state.tasks.end()) continue;
+    others_run = others_run || task->second.phase == TaskPhase::kRunning;
+    if (!HasSucceeded(task->second)) continue;
+    Failure& one = ended.emplace_back();
+    one.task = plan.task;
+    one.host = HostOfTask(state, plan.task);
+    one.time_ns = task->second.since_ns;
+  }
+  if (ended.empty() || !others_run) return "";
+  std::ranges::stable_sort(ended, {}, &Failure::time_ns);
+  return fmt::format("{}{} {} ago: a task that needs {} waits for ever, or fails", EndedWell(ended),
+                     ended.size() == 1 ? "," : "", Span(now_ns - ended.back().time_ns),
+                     ended.size() == 1 ? "it" : "one of them");
 }
 
 std::vector<std::string> WaitsFor(const JobState& state, bool live, int64_t now_ns) {

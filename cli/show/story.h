@@ -11,7 +11,7 @@
 
 namespace tfdist::cli {
 
-// A run of a task that ended, and not by tfdist's hand, as a failure.
+// A run of a task that ended, and not by tfdist's hand: as a failure, but for those of Incident::ended_before.
 struct Failure {
   std::string task;
   std::string host;
@@ -34,6 +34,9 @@ struct Incident {
       first;  // absent: none had failed. The cause may be a lost host all the same
   // Other tasks that failed in the same attempt before all were stopped.
   std::vector<Failure> collateral;
+  // Tasks that had ended with 0 in that attempt within 15 minutes before `first` failed, in the order of their ends: it may have lost one
+  // that it needs.
+  std::vector<Failure> ended_before;
 };
 
 // Events must come in order.
@@ -49,18 +52,27 @@ class Story {
 
  private:
   void AddFailure(const protocol::event::TaskExited& exited);
+  [[nodiscard]] Failure EndOf(const protocol::event::TaskExited& exited) const;
+  [[nodiscard]] std::vector<Failure> EndedBefore(const Failure& failure) const;
   void BlameTheHost();
   void AddIncident(const protocol::Event& event, Consequence consequence, const std::string& task,
                    std::string why);
 
   protocol::JobState state_;
   std::vector<Incident> incidents_;
-  std::vector<Failure> open_;  // of this attempt, without a consequence so far
+  std::vector<Failure> open_;   // of this attempt, without a consequence so far
+  std::vector<Failure> ended_;  // the newest of those that ended with 0
   size_t forgotten_ = 0;
 };
 
 // What the job waits for at `now_ns`, a line each, the most important first; empty: for nothing but
 // its tasks' own work. `live`: its coordinator was asked.
 std::vector<std::string> WaitsFor(const protocol::JobState& state, bool live, int64_t now_ns);
+
+// "worker:0 on h1 ended with exit code 0, 1.2 s ago: ...", where others still run that may wait for it; else empty.
+std::string MayWaitForThoseThatEnded(const protocol::JobState& state, int64_t now_ns);
+
+// The first part of that: "worker:0 on h1 ended with exit code 0", or of several "worker:[0-2] ended ..., the last one".
+std::string EndedWell(const std::vector<Failure>& ended);
 
 }  // namespace tfdist::cli

@@ -111,6 +111,43 @@ TEST_F(StoryTest, WhatFailsWhileAllAreStoppedIsCollateralUnlessWeEndedIt) {
   EXPECT_THAT(Tasks(incidents[0].collateral), ElementsAre("worker:1@h2"));
 }
 
+TEST_F(StoryTest, ThoseThatHadEndedBeforeAFailureStandWithIt) {
+  Exit("worker:0", 0);
+  Add(event::Attempt{1, "nothing", {}});
+  Exit("worker:1", 1);
+  Add(event::Stopping{JobResult::kFailed, "worker:1 on h2: exit code 1", "worker:1", false});
+  const auto incidents = story_.Incidents();
+  ASSERT_EQ(incidents.size(), 1U);
+  EXPECT_THAT(Tasks(incidents[0].ended_before), ElementsAre("worker:0@h1"));
+  EXPECT_EQ(EndedWell(incidents[0].ended_before), "worker:0 on h1 ended with exit code 0");
+}
+
+TEST_F(StoryTest, WhatEndedAfterAFailureOrInAnotherAttemptOrLongAgoIsNotBeforeIt) {
+  Exit("worker:0", 0);
+  Add(event::Attempt{2, "again", {}});
+  Exit("worker:1", 1, 0, false, 2);
+  Exit("worker:0", 0, 0, false, 2);
+  EXPECT_THAT(story_.Incidents().back().ended_before, IsEmpty());
+  number_ += 16 * 60;
+  Exit("worker:1", 1, 0, false, 2);
+  EXPECT_THAT(story_.Incidents().back().ended_before, IsEmpty());
+}
+
+TEST_F(StoryTest, SaysWhoMayWaitForThoseThatEnded) {
+  const auto says = [&] {
+    return MayWaitForThoseThatEnded(story_.state(), static_cast<int64_t>(number_ + 2) * kSecondNs);
+  };
+  for (const char* task : {"worker:0", "worker:1"}) Add(event::TaskStarted{task, 1, 1, 7});
+  EXPECT_EQ(says(), "");
+  Exit("worker:0", 0);
+  EXPECT_EQ(
+      says(),
+      "worker:0 on h1 ended with exit code 0, 2s ago: a task that needs it waits for ever, or "
+      "fails");
+  Exit("worker:1", 0);
+  EXPECT_EQ(says(), "");
+}
+
 TEST_F(StoryTest, EachRestartIsAnIncidentOfItsOwn) {
   Exit("worker:0", 7);
   Add(event::Restarting{false, "worker:0", "worker:0 on h1: exit code 7", 1000, 2});

@@ -296,6 +296,7 @@ class WhyIncident(TypedDict):
     first: Optional[Failure]
     last_lines: str  # of that task's output
     collateral: list[Failure]  # tasks that failed after it
+    ended_before: list[Failure]  # tasks that had ended with exit code 0 in the 15 minutes before first: it may have needed one
 
 
 class Why(TypedDict):

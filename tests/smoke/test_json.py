@@ -16,7 +16,7 @@ from tests.support.waiting import wait_for
 DOCUMENT = json.loads((ROOT / "docs/json.schema.json").read_text())
 COMMANDS = {name for name in DOCUMENT["$defs"] if name.islower()}
 # Of the pages' tables: objects that are described elsewhere, in words or in a table of their own.
-IN_WORDS = {"exit", "previous_exit", "look", "unreached[]", "images[]", "python", "plan", "collateral", "first", "fields", "last_known"}
+IN_WORDS = {"exit", "previous_exit", "look", "unreached[]", "images[]", "python", "plan", "collateral", "ended_before", "first", "fields", "last_known"}
 
 
 def keys_in_schema(schema, prefix=""):

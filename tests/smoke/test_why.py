@@ -131,6 +131,22 @@ class WaitAndWhy(unittest.TestCase):
         self.assertIn("before that:\n", why.out)
         self.assertEqual(len(re.findall("restarted the task: worker:0", why.out)), 2, why)
 
+    def test_why_names_a_peer_that_had_ended_before(self):
+        """worker:1 fails as its connection to worker:0 is gone, or waits for it."""
+        gate = self.user.folder / "gate"
+        self.start('case $TFDIST_TASK in worker:0) exit 0;; ps:*) exec sleep 1000;; esac; '
+                   f'while ! test -e {gate}; do sleep 0.1; done; echo peer is gone; exit 1')
+        wait_for(lambda: [task["task"] for task in self.user.status("job")["tasks"] if "exit" in task] == ["worker:0"], "one has ended")
+        ended = r"worker:0 on 127\.0\.0\.1 ended with exit code 0"
+        self.assertRegex(self.user.run("why").expect(0).out, rf"(?m)^{ended}, \S+ ago: a task that needs it waits for ever, or fails$")
+        gate.touch()
+        self.user.wait_until_ended("job")
+        why = self.user.run("why").expect(0)
+        self.assertRegex(why.out, rf"(?m)^    peer is gone\n  before it: {ended}, \d+\.\d s earlier: a task that needs it fails once it is gone$")
+        self.assertNotIn("waits for ever", why.out)
+        incident = json.loads(self.user.run("why", "--json").out)["incidents"][-1]
+        self.assertEqual([(end["task"], end["exit"]["code"]) for end in incident["ended_before"]], [("worker:0", 0)])
+
     def waits(self):
         why = self.user.run("why", "job")
         return why if "waits for the pause" in why.out else None
@@ -148,7 +164,7 @@ class WaitAndWhy(unittest.TestCase):
         why = self.user.run("why", "--json", "job")
         self.assertEqual(why.code, 0, why)
         value = json.loads(why.out)
-        value["incidents"][0]["collateral"] = []
+        value["incidents"][0]["collateral"] = value["incidents"][0]["ended_before"] = []
         documented = documented_keys("why")
         self.assertEqual(keys_of(value, documented), documented)
         [incident] = value["incidents"]
