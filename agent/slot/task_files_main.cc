@@ -75,16 +75,38 @@ std::string SlotsOfTheJobHere(const SlotFolder& own) {
   return text;
 }
 
+// Where the data that begins at `offset` ends, or where a hole does that is there: lseek(2). A file system without holes says that all is
+// data.
+struct Stretch {
+  uint64_t end = 0;
+  bool is_hole = false;
+};
+Stretch StretchAt(const UniqueFd& file, uint64_t offset, uint64_t end) {
+  const off_t data = lseek(file.get(), static_cast<off_t>(offset), SEEK_DATA);
+  if (data < 0) return {end, errno == ENXIO};
+  const auto begin = static_cast<uint64_t>(data);
+  if (begin > offset) return {std::min(begin, end), true};
+  const off_t hole = lseek(file.get(), data, SEEK_HOLE);
+  return {hole < 0 ? end : std::min(static_cast<uint64_t>(hole), end), false};
+}
+
 // What there was when it was listed: it may grow faster than it is sent. False: not to its end, or
 // it was written to meanwhile otherwise than at its end.
-bool SendFrom(const UniqueFd& file, uint64_t offset, uint64_t end) {
+bool SendFrom(const UniqueFd& file, uint64_t offset, uint64_t end, bool leaves_holes) {
   struct stat before {};
   struct stat after {};
   if (fstat(file.get(), &before) != 0) return false;
   end = std::min(end, static_cast<uint64_t>(before.st_size));
   std::string piece;
+  Stretch stretch{leaves_holes ? offset : end};
   while (offset < end) {
-    piece.resize(std::min<uint64_t>(kPieceBytes, end - offset));
+    if (offset >= stretch.end) stretch = StretchAt(file, offset, end);
+    if (stretch.is_hole) {
+      Put(fmt::format("h{}\n", stretch.end - offset));
+      offset = stretch.end;
+      continue;
+    }
+    piece.resize(std::min<uint64_t>(kPieceBytes, stretch.end - offset));
     const ssize_t got = pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
@@ -102,17 +124,18 @@ bool SendFrom(const UniqueFd& file, uint64_t offset, uint64_t end) {
 // Those that `arguments` name, from the second one on.
 int Send(const fs::path& root, const std::vector<std::string>& arguments) {
   for (size_t at = 1; at + 1 < arguments.size(); at += 2) {
-    // "0-1000"; a tfdist of an earlier version gives no end.
+    // "0-1000-h"; a tfdist of an earlier version takes no holes, or gives no end.
     const std::string& range = arguments[at];
     const char* last = range.data() + range.size();
     uint64_t offset = 0;
     uint64_t end = UINT64_MAX;
     const char* dash = std::from_chars(range.data(), last, offset).ptr;
     if (dash != last) std::from_chars(dash + 1, last, end);
+    const bool takes_holes = range.ends_with("-h");
     const fs::path path = root / arguments[at + 1];
     const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     const bool may_read = file.valid() || errno == ENOENT;
-    const bool whole = file.valid() && SendFrom(file, offset, end);
+    const bool whole = file.valid() && SendFrom(file, offset, end, takes_holes);
     Put(whole ? "0\n" : may_read ? "-1\n" : "-2\n");
   }
   return 0;

@@ -331,6 +331,8 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
         fetch.copies.at(at).reset();
       },
       haul.is_old ? kMostGrownBytes : 0);
+  sent.SetOnHole(
+      [&](size_t at, uint64_t bytes) { progress.Add(fetch.copies.at(at)->WriteHole(bytes)); });
   SendRemoteFiles(record, haul.slot, haul.root, fetch.wanted, fetch.offsets, sent);
   BringLinks(haul, place);
   place.Finish();

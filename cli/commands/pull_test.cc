@@ -113,11 +113,27 @@ TEST(SentFiles, AreTakenApartInWhateverPiecesTheyCome) {
 
 TEST(SentFiles, WhatIsNoPieceIsRefused) {
   for (const char* stream :
-       {"x\n", "12345678901234567890123\n", "\n", "0\n0\n", "-3\n", "6\n", "3\nabc3\n"}) {
+       {"x\n", "12345678901234567890123\n", "\n", "0\n0\n", "-3\n", "6\n", "h1\n", "3\nabc3\n"}) {
     SentFiles sent(
         {5}, [](size_t, std::string_view) {}, [](size_t, FileEnd) {});
     EXPECT_THROW(sent.Take(stream), ProtocolError) << stream;
   }
+}
+
+TEST(SentFiles, HolesCountAsTheirBytes) {
+  std::string text;
+  const auto take = [&](std::string_view stream, uint64_t limit) {
+    SentFiles sent(
+        {limit}, [&](size_t /*at*/, std::string_view bytes) { text += bytes; },
+        [&](size_t /*at*/, FileEnd /*end*/) { text += "."; });
+    sent.SetOnHole([&](size_t /*at*/, uint64_t bytes) { text += fmt::format("<{}>", bytes); });
+    for (const char& byte : stream) sent.Take({&byte, 1});
+  };
+  take("h4096\n2\nabh10\n0\n", 4108);
+  EXPECT_EQ(text, "<4096>ab<10>.");
+  EXPECT_THROW(take("h4096\n2\nabh10\n0\n", 4107), ProtocolError);
+  EXPECT_THROW(take("h-1\n", 1), ProtocolError);
+  EXPECT_THROW(take("h\n", 1), ProtocolError);
 }
 
 TEST(SentFiles, MayGrowWhereTheAgentIsOld) {

@@ -43,6 +43,11 @@ std::string Taken(std::string_view stream, size_t cut) {
         assert(at >= last && at < kFiles);
         all += end == FileEnd::kWhole ? "<whole>" : "<part>";
       });
+  sent.SetOnHole([&](size_t at, uint64_t bytes) {
+    assert(at >= last && at < kFiles && bytes <= kMostBytes);
+    last = at;
+    all += "<" + std::to_string(bytes) + " zeros>";
+  });
   try {
     for (size_t at = 0; at < stream.size(); at += cut) sent.Take(stream.substr(at, cut));
   } catch (const Error& error) {

@@ -226,6 +226,15 @@ size_t LocalCopy::Write(std::string_view bytes) {
   return taken;
 }
 
+size_t LocalCopy::WriteHole(uint64_t bytes) {
+  Open();
+  const uint64_t taken = std::min(bytes, file_.size_bytes - offset_);
+  offset_ += taken;
+  if (ftruncate(fd_.get(), static_cast<off_t>(offset_)) != 0)
+    Fail("cannot write", place_.root() / part_);
+  return taken;
+}
+
 bool LocalCopy::Finish() {
   if (offset_ != file_.size_bytes) return false;
   Open();

@@ -69,6 +69,8 @@ class LocalCopy {
   }
   // What comes beyond the file's size is dropped. Returns how much was not.
   size_t Write(std::string_view bytes);
+  // The same for as many zeros, which take no room.
+  size_t WriteHole(uint64_t bytes);
   // Gives it its name, time and mode. False: bytes are missing.
   bool Finish();
 

@@ -169,7 +169,12 @@ void SentFiles::Take(std::string_view bytes) {
     if (header_.size() > kMostHeaderBytes) FailMalformed(OnOneLine(header_));
     if (newline == std::string_view::npos) return;
     bytes.remove_prefix(newline + 1);
-    const auto size = ParseNumber<int64_t>(std::exchange(header_, {}));
+    const std::string header = std::exchange(header_, {});
+    if (header.starts_with('h')) {
+      TakeHole(ParseNumber<uint64_t>(std::string_view(header).substr(1)));
+      continue;
+    }
+    const auto size = ParseNumber<int64_t>(header);
     if (size > 0) {
       left_bytes_ = static_cast<uint64_t>(size);
       const uint64_t listed = std::min(left_bytes_, limits_[at_]);
@@ -181,6 +186,13 @@ void SentFiles::Take(std::string_view bytes) {
       on_end_(at_++, FileEndOf(size));
     }
   }
+}
+
+void SentFiles::TakeHole(uint64_t bytes) {
+  if (!on_hole_) FailMalformed("a hole");
+  if (bytes > limits_[at_]) FailMalformed("more bytes of a file than it has listed");
+  limits_[at_] -= bytes;
+  on_hole_(at_, bytes);
 }
 
 RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root) {
@@ -203,7 +215,7 @@ void SendRemoteFiles(const JobRecord& record, int slot, TaskRoot root,
   for (size_t at = 0; at < files.size();) {
     std::vector<std::string> words = {root == TaskRoot::kKeep ? "send-kept" : "send"};
     for (size_t bytes = 0; at < files.size() && bytes < kMostWordBytes; ++at) {
-      words.push_back(fmt::format("{}-{}", offsets[at], files[at].size_bytes));
+      words.push_back(fmt::format("{}-{}-h", offsets[at], files[at].size_bytes));
       words.push_back(files[at].path);
       bytes += words.back().size() + 64;
     }

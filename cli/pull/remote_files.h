@@ -58,15 +58,20 @@ class SentFiles {
         on_bytes_(std::move(on_bytes)),
         on_end_(std::move(on_end)) {}
 
+  // `on_hole(i, bytes)`: so many zeros follow. Without it no hole may come.
+  void SetOnHole(std::function<void(size_t, uint64_t)> on_hole) { on_hole_ = std::move(on_hole); }
   // Throws ProtocolError, also for more bytes than may come, and what the functions throw.
   void Take(std::string_view bytes);
   [[nodiscard]] size_t ended() const { return at_; }
 
  private:
+  void TakeHole(uint64_t bytes);
+
   std::vector<uint64_t> limits_;  // what is still to come
   uint64_t grown_bytes_;
   std::function<void(size_t, std::string_view)> on_bytes_;
   std::function<void(size_t, FileEnd)> on_end_;
+  std::function<void(size_t, uint64_t)> on_hole_;
   std::string header_;  // of a piece, as far as it has come
   uint64_t left_bytes_ = 0;
   size_t at_ = 0;

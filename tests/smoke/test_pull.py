@@ -14,7 +14,7 @@ from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
 from tests.support import clusters
 from tests.support.tfdist import BIN, Tfdist, work_of
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE, wait_for
 
 
 def setUpModule():
@@ -253,6 +253,21 @@ class Pull(unittest.TestCase):
             here, there = self.home / "worker-0" / name, self.work(0) / name
             self.assertEqual(here.read_bytes(), there.read_bytes())
             self.assertLessEqual(here.stat().st_blocks * 512, 256 * 1024)
+
+    def test_the_holes_of_a_sparse_file_do_not_travel(self):
+        """8 GB with 11 bytes of data come within seconds."""
+        self.run_job("printf begin >model; truncate -s 8G model; printf endend | dd of=model bs=1 seek=8000000000 conv=notrunc status=none")
+        begin = time.monotonic()
+        self.pull("worker:0").expect(0)
+        self.assertLess(time.monotonic() - begin, 10 * PATIENCE)
+        here, there = self.home / "worker-0/model", self.work(0) / "model"
+        self.assertEqual((here.stat().st_size, here.stat().st_mtime_ns), (8 << 30, there.stat().st_mtime_ns))
+        self.assertLessEqual(here.stat().st_blocks * 512, 256 * 1024)
+        for offset, size in ((0, 4096), (4096, 4096), (8000000000 - 4096, 8192), ((8 << 30) - 10, 20)):
+            with open(here, "rb") as left, open(there, "rb") as right:
+                left.seek(offset)
+                right.seek(offset)
+                self.assertEqual(left.read(size), right.read(size), offset)
 
     def test_a_link_in_the_place_of_a_tasks_folder_is_not_followed(self):
         self.run_job("echo k >authorized_keys")
