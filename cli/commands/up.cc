@@ -167,6 +167,10 @@ std::vector<std::string> LinesOfSilence(const JobRecord& record) {
   try {
     const JobView view =
         LookAt(record, {}, kAskLimit, LookWish{.silent_after_ms = record.silent_after_ms});
+    if (!view.trouble.empty()) {
+      return {fmt::format("tfdist: {}: event log: {}", record.hosts[0].name, view.trouble),
+              "  try: make room there: no task starts again before that is written"};
+    }
     if (!MayStandStill(view.look, view.state)) return {};
     std::vector<std::string> lines = {
         fmt::format("tfdist: no task has written anything for {}; tfdist why {} says more:",

@@ -17,6 +17,7 @@ namespace tfdist::cli {
 namespace {
 
 constexpr size_t kBlockBytes = 256 * 1024;
+constexpr const char* kRoomForIt = "make room there, or set TMPDIR to a folder with space";
 
 std::string ReadAt(int fd, uint64_t offset, size_t count) {
   std::string block(count, '\0');
@@ -50,7 +51,7 @@ class GzipWriter {
       stream_.avail_out = sizeof buffer;
       deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
       const size_t made = sizeof buffer - stream_.avail_out;
-      WriteAll(out_, {buffer, made}, "a temporary file");
+      WriteTemporary(out_, {buffer, made});
       written_ += made;
     } while (stream_.avail_out == 0);
   }
@@ -85,14 +86,25 @@ int LevelFor(const FileRange& content) {
   return rc == Z_OK && !shrinks ? kStored : kFastLevel;
 }
 
-UniqueFd TemporaryFile() {
+std::string FolderOfTemporaryFiles() {
   const char* folder = std::getenv("TMPDIR");
-  std::string name =
-      std::string(folder != nullptr && *folder == '/' ? folder : "/tmp") + "/tfdist.XXXXXX";
+  return folder != nullptr && *folder == '/' ? folder : "/tmp";
+}
+
+void WriteTemporary(int fd, std::string_view bytes) {
+  try {
+    WriteAll(fd, bytes, "a temporary file in " + FolderOfTemporaryFiles());
+  } catch (const Error& error) {
+    throw Error(error.phase(), error.cause(), kRoomForIt);
+  }
+}
+
+UniqueFd TemporaryFile() {
+  std::string name = FolderOfTemporaryFiles() + "/tfdist.XXXXXX";
   UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
   if (!fd.valid()) {
     throw Error(Phase::kFiles, WithErrno("cannot make a temporary file " + name, errno),
-                "set TMPDIR to a folder with space");
+                kRoomForIt);
   }
   unlink(name.c_str());
   return fd;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/unique_fd.h"
 #include "wire/protocol.h"
@@ -45,7 +46,11 @@ class PackedFile {
   uint64_t gzip_size_bytes_ = 0;
 };
 
-// An unlinked file in $TMPDIR or /tmp, 0600, for what must not stay.
+// Where files lie that must not stay: $TMPDIR, or /tmp.
+std::string FolderOfTemporaryFiles();
+// An unlinked file there, 0600.
 UniqueFd TemporaryFile();
+// Throws Error(kFiles), with what helps where there is no room.
+void WriteTemporary(int fd, std::string_view bytes);
 
 }  // namespace tfdist::cli

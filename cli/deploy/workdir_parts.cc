@@ -54,7 +54,7 @@ std::vector<std::string> NamesInArchives(const WorkdirListing& listing) {
 PackedFile PackArchive(const std::filesystem::path& workdir, const std::string& paths) {
   const UniqueFd archive = TemporaryFile();
   const UniqueFd names = TemporaryFile();
-  WriteAll(names.get(), paths, "a temporary file");
+  WriteTemporary(names.get(), paths);
   // Without owners and times: what tar(1) writes then depends on the content alone.
   const ProgramResult tar =
       RunProgram({.argv = {"tar", "--create", "--gzip", "--owner=0", "--group=0", "--numeric-owner",
@@ -65,9 +65,11 @@ PackedFile PackArchive(const std::filesystem::path& workdir, const std::string& 
                   .stdout_limit_bytes = UINT64_MAX},
                  SystemClock().Now() + kPackLimit);
   if (tar.timed_out || tar.exit_code != 0) {
-    throw Error(Phase::kFiles,
-                fmt::format("cannot pack {}: {}", workdir.string(),
-                            tar.timed_out ? "tar took more than 30 minutes" : tar.error_output));
+    throw Error(
+        Phase::kFiles,
+        fmt::format("cannot pack {}: {}", workdir.string(),
+                    tar.timed_out ? "tar took more than 30 minutes" : tar.error_output),
+        fmt::format("is there room in {}? TMPDIR names another folder", FolderOfTemporaryFiles()));
   }
   return {{archive.get()}, 0, false, ""};
 }
@@ -94,7 +96,7 @@ PackedFile PackTimes(const std::filesystem::path& workdir, const WorkdirListing&
   if (stat(workdir.c_str(), &root) == 0) add(root, ".");
   for (const WorkdirEntry& entry : listing.entries) add(entry.info, entry.path);
   const UniqueFd file = TemporaryFile();
-  WriteAll(file.get(), text, "a temporary file");
+  WriteTemporary(file.get(), text);
   return {{file.get()}, kFastLevel, false, std::string(protocol::kWorkTimes)};
 }
 

@@ -33,6 +33,7 @@ constexpr auto kReconnectLimit = 5min;
 constexpr auto kFirstPause = 500ms;
 constexpr auto kLongestPause = 10s;
 constexpr auto kPauseBetweenLooks = 10s;
+constexpr auto kLongRestart = 15s;   // of all tasks, without an event
 constexpr auto kSlowEnd = 1s;        // of tasks that were told to end
 constexpr auto kPaceWindow = 10min;  // a search takes its time before something comes
 constexpr std::string_view kTooSlow = "the host sends next to nothing";
@@ -318,9 +319,17 @@ void JobFollower::LookIntoSilence() {
     looked_into_silence_ = Now();
     silence_told_ = !lines.empty();
   }
-  const bool is_silent =
-      options_.on_silence && state_.phase == protocol::JobPhase::kRunning &&
-      Now() - std::max(last_output_, looked_into_silence_) >= options_.silent_after;
+  // A restart takes as long as tasks take to end, or waits for something that no event tells.
+  const bool restarts = state_.phase == protocol::JobPhase::kRestarting;
+  if (!restarts) restarts_since_.reset();
+  if (restarts && !restarts_since_) restarts_since_ = Now();
+  const TimePoint since = restarts ? *restarts_since_ : last_output_;
+  const auto limit = restarts
+                         ? std::min<std::chrono::milliseconds>(kLongRestart, options_.silent_after)
+                         : options_.silent_after;
+  const bool is_silent = options_.on_silence &&
+                         (restarts || state_.phase == protocol::JobPhase::kRunning) &&
+                         Now() - std::max(since, looked_into_silence_) >= limit;
   if (!is_silent || silence_told_) return;
   silence_ = std::async(std::launch::async, options_.on_silence);
 }

@@ -195,7 +195,8 @@ class JobFollower {
   uint64_t received_bytes_ = 0;  // of logs
   std::optional<Pace> pace_;     // of this connection
   TimePoint looked_into_silence_{};
-  bool silence_told_ = false;  // since the last output
+  std::optional<TimePoint> restarts_since_;  // all tasks, as far as events tell
+  bool silence_told_ = false;                // since the last output
   std::optional<TimePoint> vain_wait_since_;
   bool vain_wait_told_ = false;
   std::future<std::vector<std::string>> silence_;

@@ -10,7 +10,7 @@ import unittest
 from tests.hosts.hosts import check_possible
 from tests.smoke.test_local import shell
 from tests.smoke.test_ssh import OverSsh
-from tests.support import processes
+from tests.support import clusters, processes
 from tests.support.tfdist import Tfdist, without_waiting
 from tests.support.waiting import wait_for
 
@@ -414,6 +414,45 @@ class ThisMachine(unittest.TestCase):
                               prefix=["unshare", "-m", "sh", "-c", script, options]).expect(3)
                 self.assertIn(said, up.err)
                 self.assertIn("\n  try: make room there, or set XDG_STATE_HOME to a folder in which you may write: ", up.err)
+
+    def test_a_full_folder_for_temporary_files_has_a_remedy_and_nothing_is_left(self):
+        with Tfdist("here") as user:
+            user.write("work/train.py", "print('trains')")
+            user.env["TMPDIR"] = str(user.folder / "tmp")
+            (user.folder / "tmp").mkdir()
+            script = 'mount -t tmpfs -o size=8m tmpfs "$TMPDIR" && { cat /dev/zero >"$TMPDIR/full" 2>/dev/null; cd work; } && exec "$@"'
+            up = user.run("up", "-H", "localhost", "--name", "here", "--", "python3", "train.py", prefix=["unshare", "-m", "sh", "-c", script, "sh"]).expect(3)
+            self.assertIn(f"tfdist: files: cannot write a temporary file in {user.folder}/tmp: No space left on device\n"
+                          "  try: make room there, or set TMPDIR to a folder with space\n", up.err)
+            self.assertEqual(processes.matching(str(user.folder)), {})
+            self.assertEqual(list(user.folder.glob(".cache/tfdist/jobs/*")), [])
+
+    def test_a_full_work_folder_and_a_full_home_are_no_hindrance_or_have_a_remedy(self):
+        """Whatever is free, up to 8 MB: the job runs, or is never begun, and nothing of it is left."""
+        for free_kib in (0, 200, 2000, 3600, 5000, 7000):
+            with Tfdist("here") as user, self.subTest(free_kib=free_kib):
+                script = 'mount -t tmpfs -o size=8m tmpfs "$HOME" && head -c $((8192 - $0))k /dev/zero >"$HOME/full"; "$@"; code=$?; ' \
+                         'ls -d "$HOME"/.cache/tfdist/jobs/*/h0 2>/dev/null; exit $code'
+                up = user.run("up", "-H", "localhost", "--name", "here", "--no-workdir", "--", "true",
+                              prefix=["unshare", "-m", "sh", "-c", script, str(free_kib)])
+                if up.code:
+                    self.assertEqual((up.code, up.out), (3, ""), up)
+                    self.assertRegex(up.err, r"No space left on device.*\n  try: make room there, or set ")
+                    wait_for(lambda: not user.left(), "the agents have left")
+                else:
+                    self.assertRegex(up.err, r"(?m)^tfdist: job here-\S+ succeeded after ")
+
+    def test_a_restart_that_waits_for_room_on_the_disk_is_told_and_goes_on(self):
+        with Tfdist("here") as user:
+            task = 'test "$TFDIST_ATTEMPT" = 1 || exit 0; cat /dev/zero >"$HOME/rest" 2>/dev/null; exit 1'
+            script = 'mount -t tmpfs -o size=16m tmpfs "$HOME" && mkfifo "$HOME/told" && exec 3<>"$HOME/told"; ' \
+                     '(read line <&3; rm "$HOME/rest") & "$@" 2>&1 | while read line; do echo "$line"; ' \
+                     'case $line in *"no task starts again"*) echo >&3;; esac; done; echo >&3; wait'
+            up = user.run("up", "-H", "localhost", "--name", "here", "--no-workdir", "--set", 'restart.worker="gang"', "--", "sh", "-c", task,
+                          prefix=["unshare", "-m", "bash", "-c", script, "bash"])
+            self.assertRegex(up.out, r"tfdist: localhost: event log: it cannot be written, .*: No space left on device\n"
+                                     "try: make room there: no task starts again before that is written\n")
+            self.assertRegex(up.out, r"(?m)^tfdist: job here-\S+ succeeded after ")
 
 
 if __name__ == "__main__":
