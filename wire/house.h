@@ -77,9 +77,16 @@ struct RemoveSlots {
   std::vector<std::string> kept_names = {};
 };
 
+// A folder or file that was to go.
+struct KeptPath {
+  std::string why;  // "PATH: why"
+  std::string remedy;
+};
+
 struct Removal {
   std::vector<std::string> removed;  // absolute paths
-  std::vector<std::string> kept;     // "PATH: why"
+  std::vector<KeptPath> kept;
+  std::vector<std::string> in_use;  // "PATH: why", of what was not to go, as other jobs use it
 };
 
 #define TFDIST_BODY(T)                      \
@@ -91,6 +98,7 @@ TFDIST_BODY(ListedSlot);
 TFDIST_BODY(KeptOfName);
 TFDIST_BODY(SlotList);
 TFDIST_BODY(RemoveSlots);
+TFDIST_BODY(KeptPath);
 TFDIST_BODY(Removal);
 #undef TFDIST_BODY
 

@@ -37,6 +37,13 @@ namespace fs = std::filesystem;
 // Of a set-up, {keep}, or what runs of a slot.
 constexpr std::chrono::seconds kLookLimit{10};
 constexpr size_t kHashDigits = 64;
+constexpr const char* kRemoveItself =
+    "end that cause there, as root where it is another account's; then the same again";
+
+std::string DownOf(const fs::path& slot) {
+  return fmt::format("tfdist down {} ends it, or says what helps; then the same again",
+                     slot.parent_path().filename().string());
+}
 
 bool IsSlot(const fs::path& path) {
   const std::string name = (path.parent_path().filename() / path.filename()).string();
@@ -193,7 +200,7 @@ class Remover {
     rmdir((base / layout::kJobs).c_str());
     for (const std::string& name : request_.kept_names) PurgeKept(base, name, true);
     if (request_.caches_stay || Programs().RunBelow(base)) {
-      Keep(base, "other jobs use it");
+      NoteUsed(base, "other jobs use it");
     } else {
       RemoveCaches(base);
     }
@@ -212,14 +219,17 @@ class Remover {
   [[nodiscard]] bool IsMeant(const fs::path& job) const {
     return std::ranges::find(request_.jobs, job.filename().string()) != request_.jobs.end();
   }
-  void Keep(const fs::path& path, const std::string& why) {
-    removal_.kept.push_back(fmt::format("{}: {}", path.string(), why));
+  void Keep(const fs::path& path, const std::string& why, const std::string& remedy) {
+    removal_.kept.push_back({fmt::format("{}: {}", path.string(), why), remedy});
+  }
+  void NoteUsed(const fs::path& path, const std::string& why) {
+    removal_.in_use.push_back(fmt::format("{}: {}", path.string(), why));
   }
   void NoteRemoved(const fs::path& path) { removal_.removed.push_back(path.string()); }
 
   void NoteOutcome(const fs::path& path, const std::optional<std::string>& left) {
     if (left) {
-      Keep(path, *left);
+      Keep(path, *left, kRemoveItself);
     } else {
       NoteRemoved(path);
     }
@@ -227,7 +237,8 @@ class Remover {
 
   // With its last slot.
   void LeaveJob(const fs::path& job) {
-    if (const auto left = RemoveLevelOfNoSlot(job)) Keep(job / layout::kLevel, *left);
+    if (const auto left = RemoveLevelOfNoSlot(job))
+      Keep(job / layout::kLevel, *left, kRemoveItself);
     rmdir(job.c_str());
   }
 
@@ -235,9 +246,9 @@ class Remover {
     const SlotFolder folder(path);
     const Programs programs;
     if (programs.RunBelow(path) || (folder.HasLevel() && programs.RunBelow(folder.level()))) {
-      Keep(path, "something of it runs");
+      Keep(path, "something of it runs", DownOf(path));
     } else if (const auto left = WhatMayBeLeft(folder, SystemClock().Now() + kLookLimit)) {
-      Keep(path, *left);
+      Keep(path, *left, DownOf(path));
     } else {
       NoteOutcome(path, RemoveSlotFolder(folder));
     }
@@ -248,7 +259,10 @@ class Remover {
     if (name.empty() || !IsFolder(kept)) return;
     const auto jobs = Entries(base / layout::kJobs);
     if (!jobs && !all) return;
-    if (!jobs) return Keep(kept, "the jobs that may have it could not be listed");
+    if (!jobs) {
+      return Keep(kept, "the jobs that may have it could not be listed",
+                  fmt::format("there, ls {} shows why", (base / layout::kJobs).string()));
+    }
     const auto has_it = [&](const fs::path& job) {
       return NameOfJob(job.filename().string()) == name;
     };
@@ -276,29 +290,41 @@ class Remover {
   }
   // `remove` says why a folder stays.
   void RemoveFolders(const fs::path& folder, bool (*is_own)(std::string_view),
-                     const std::function<std::optional<std::string>(const fs::path&)>& remove) {
+                     const std::function<std::optional<WhyItStays>(const fs::path&)>& remove) {
     if (!IsFolder(folder)) return;
-    const size_t kept = removal_.kept.size();
+    const size_t stay = removal_.kept.size() + removal_.in_use.size();
     for (const fs::path& path : EntriesOf(folder)) {
       if (!is_own(path.filename().string()) || !IsFolder(path)) continue;
-      if (const auto left = remove(path)) Keep(path, *left);
+      const auto left = remove(path);
+      if (!left) continue;
+      if (left->in_use) {
+        NoteUsed(path, left->why);
+      } else {
+        Keep(path, left->why, kRemoveItself);
+      }
     }
-    if (removal_.kept.size() == kept) RemoveFiles(folder, [](std::string_view) { return false; });
+    if (removal_.kept.size() + removal_.in_use.size() == stay)
+      RemoveFiles(folder, [](std::string_view) { return false; });
   }
   // And the folder, where it held nothing else.
   void RemoveFiles(const fs::path& folder, bool (*is_own)(std::string_view)) {
     if (!IsFolder(folder)) return;
+    const size_t kept = removal_.kept.size();
     for (const fs::path& path : EntriesOf(folder)) {
       if (!is_own(path.filename().string()) || IsFolder(path)) continue;
       if (unlink(path.c_str()) != 0 && errno != ENOENT)
-        Keep(path, WithErrno("cannot be removed", errno));
+        Keep(path, WithErrno("cannot be removed", errno), kRemoveItself);
     }
     if (rmdir(folder.c_str()) == 0) {
       NoteRemoved(folder);
-    } else if (errno != ENOENT) {  // another host that shares it was faster
-      Keep(folder, HoldsOpenFile(folder)
-                       ? "a process of this host or another one has a file of it open"
-                       : "more than tfdist's own is there");
+    } else if (errno != ENOENT && removal_.kept.size() == kept) {
+      // ENOENT: another host that shares it was faster.
+      const bool is_open = HoldsOpenFile(folder);
+      Keep(folder,
+           is_open ? "a process of this host or another one has a file of it open"
+                   : "more than tfdist's own is there",
+           fmt::format("there, {}; then the same again",
+                       is_open ? "end that process" : "move away what is yours"));
     }
   }
 

@@ -39,6 +39,15 @@ void Write(const fs::path& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
+Paths WhysOf(const protocol::Removal& removal) {
+  Paths whys;
+  for (const protocol::KeptPath& kept : removal.kept) {
+    EXPECT_NE(kept.remedy, "") << kept.why;
+    whys.push_back(kept.why);
+  }
+  return whys;
+}
+
 class HouseTest : public testing::Test {
  protected:
   fs::path MakeSlot(const std::string& job, int slot) const {
@@ -157,10 +166,12 @@ TEST_F(HouseTest, KeepsDataThatAJobOfAnotherMachineMayUse) {
   for (const fs::path& folder : {data, data.parent_path(), base_}) {
     fs::permissions(folder, fs::perms::owner_all);
   }
-  EXPECT_EQ(Clean({}).kept, Paths{data.string() + ": a job may use it"});
+  const auto used = Clean({});
+  EXPECT_EQ(used.in_use, Paths{data.string() + ": a job may use it"});
+  EXPECT_EQ(WhysOf(used), Paths{});
   EXPECT_TRUE(fs::exists(data / "content/part"));
   fs::last_write_time(slot, fs::file_time_type::clock::now() - std::chrono::hours(4));
-  EXPECT_EQ(Clean({}).kept, Paths{});
+  EXPECT_EQ(WhysOf(Clean({})), Paths{});
   EXPECT_FALSE(fs::exists(data.parent_path()));
 }
 
@@ -175,9 +186,9 @@ TEST_F(HouseTest, RemovesTheNamedJobsThatDoNotRun) {
     EXPECT_FALSE(Look(false).slots.at(1).running);
     const auto removal = Clean({kHouseJob, third});
     EXPECT_EQ(removal.removed, Paths{(base_ / "jobs" / third / "h0").string()});
-    EXPECT_EQ(removal.kept,
-              (Paths{(base_ / "jobs" / kHouseJob / "h0: something of it runs").string(),
-                     base_.string() + ": other jobs use it"}));
+    EXPECT_EQ(WhysOf(removal),
+              Paths{(base_ / "jobs" / kHouseJob / "h0: something of it runs").string()});
+    EXPECT_EQ(removal.in_use, Paths{base_.string() + ": other jobs use it"});
   }
   EXPECT_TRUE(Clean({}, true).removed.empty());
   EXPECT_TRUE(fs::exists(agent));
@@ -197,7 +208,7 @@ TEST_F(HouseTest, AnotherLookAtTheFoldersKeepsNoCaches) {
   };
   fs::copy_file("/usr/bin/tail", agent, fs::copy_options::overwrite_existing);
   const auto start = run_as("-q");
-  EXPECT_EQ(Clean({}).kept, Paths{base_.string() + ": other jobs use it"});
+  EXPECT_EQ(Clean({}).in_use, Paths{base_.string() + ": other jobs use it"});
   kill(start->pid(), SIGKILL);
   start->Wait();
   const auto look = run_as("house");  // for tail(1) a file that is missing
@@ -219,8 +230,8 @@ TEST_F(HouseTest, KeepsASlotOfWhichACensusLeftSomethingForAsLongAsThatRuns) {
   const fs::path slot = MakeSlot(kHouseJob, 0);
   Child nobodys({"/bin/sleep", "1000"}, {});
   WriteLeft(SlotFolder(slot).left(), {*ReadProcess(nobodys.pid())});
-  EXPECT_EQ(Purge(kHouseJob, 0).kept, Paths{fmt::format("{}: pid {} (sleep) of it still runs",
-                                                        slot.string(), nobodys.pid())});
+  EXPECT_EQ(WhysOf(Purge(kHouseJob, 0)), Paths{fmt::format("{}: pid {} (sleep) of it still runs",
+                                                           slot.string(), nobodys.pid())});
   EXPECT_TRUE(fs::exists(SlotFolder(slot).left()));
   kill(nobodys.pid(), SIGKILL);
   nobodys.Wait();
@@ -247,7 +258,7 @@ TEST_F(HouseTest, RemovesNoFolderInWhichSomethingIsMounted) {
                                       {slot, slot / "work"}}) {
     const BindMount mount(data, point);
     ASSERT_TRUE(mount.works());
-    const Paths left = (folder == set_up ? Clean({}) : Purge(kHouseJob, 0)).kept;
+    const Paths left = WhysOf(folder == set_up ? Clean({}) : Purge(kHouseJob, 0));
     ASSERT_FALSE(left.empty()) << point;
     EXPECT_EQ(left[0], why(folder, point));
     EXPECT_TRUE(fs::exists(data / "images")) << point;
@@ -284,7 +295,8 @@ TEST_F(HouseTest, FindsAgainWhatItCouldNotRemove) {
   for (const auto& removal : {first, second}) {
     EXPECT_TRUE(removal.removed.empty());
     ASSERT_FALSE(removal.kept.empty());
-    EXPECT_EQ(removal.kept[0], fmt::format("{0}: {0}/theirs: Permission denied", slot.string()));
+    EXPECT_EQ(removal.kept[0].why,
+              fmt::format("{0}: {0}/theirs: Permission denied", slot.string()));
   }
   EXPECT_FALSE(fs::exists(slot / "agent.log"));
   ASSERT_EQ(chown((slot / "theirs").c_str(), kAccount, kAccount), 0);

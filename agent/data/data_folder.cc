@@ -232,15 +232,16 @@ void DataFolder::Fill(const FilePlaces& places, const DataOffer& offer, const fs
   SetTimesAndModes(places.PathOf(TimesOf(offer).sha256), folder);
 }
 
-std::optional<std::string> RemoveData(const fs::path& path, fs::file_time_type unused_since) {
+std::optional<WhyItStays> RemoveData(const fs::path& path, fs::file_time_type unused_since) {
   try {
-    if (auto why = WhyMounted(path)) return why;
+    if (auto why = WhyMounted(path)) return WhyItStays{*why};
     const auto lock = TryLockFolder(path);
-    if (!lock) return JobInLock(path / kLockFile) + " uses it";
-    if (!IsDataUnusedSince(path, unused_since)) return "a job may use it";
-    return RemoveWithLock(path);
+    if (!lock) return WhyItStays{JobInLock(path / kLockFile) + " uses it", true};
+    if (!IsDataUnusedSince(path, unused_since)) return WhyItStays{"a job may use it", true};
+    if (auto left = RemoveWithLock(path)) return WhyItStays{*left};
+    return std::nullopt;
   } catch (const Error& error) {
-    return error.cause();
+    return WhyItStays{error.cause()};
   }
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/files/file_store.h"
+#include "agent/files/folder_lock.h"
 #include "wire/data.h"
 
 namespace tfdist::agent {
@@ -58,8 +59,8 @@ class DataFolder {
 // Removes `<base>/data/<key>`, the mark first: after a removal that was cut off, nothing there counts as made. It stays while a
 // job unpacks it, where one has used it since `unused_since`, and where something is mounted in it. Returns why it stays;
 // nullopt: it is gone.
-std::optional<std::string> RemoveData(const std::filesystem::path& path,
-                                      std::filesystem::file_time_type unused_since);
+std::optional<WhyItStays> RemoveData(const std::filesystem::path& path,
+                                     std::filesystem::file_time_type unused_since);
 
 // Removes from `<base>/data` what nobody has used since `oldest`.
 void RemoveOldData(const std::filesystem::path& base, std::filesystem::file_time_type oldest);

@@ -64,13 +64,13 @@ TEST_F(RemoveDataTest, CutOffAfterItsFirstStepLeavesNothingThatCounts) {
 TEST_F(RemoveDataTest, StaysWhileAJobUnpacksIt) {
   const auto lock = TryLockFolder(folder_);
   std::ofstream(folder_ / "lock") << "digits-1";
-  EXPECT_EQ(RemoveData(folder_, kAny), "digits-1 uses it");
+  EXPECT_EQ(RemoveData(folder_, kAny), (WhyItStays{"digits-1 uses it", true}));
   EXPECT_TRUE(fs::exists(folder_ / "done"));
 }
 
 TEST_F(RemoveDataTest, StaysWhereAJobHasUsedItSince) {
   const auto hour_ago = fs::last_write_time(folder_ / "done") - std::chrono::hours(1);
-  EXPECT_EQ(RemoveData(folder_, hour_ago), "a job may use it");
+  EXPECT_EQ(RemoveData(folder_, hour_ago), (WhyItStays{"a job may use it", true}));
   EXPECT_TRUE(fs::exists(folder_ / "done"));
 }
 
@@ -83,8 +83,9 @@ TEST_F(RemoveDataTest, StaysWholeWhereSomethingIsMountedInIt) {
   if (mount(users.c_str(), point.c_str(), nullptr, MS_BIND, nullptr) != 0) {
     GTEST_SKIP() << "this account may not mount";
   }
-  EXPECT_EQ(RemoveData(folder_, kAny),
-            fmt::format("something is mounted at {}: unmount it first", point.string()));
+  EXPECT_EQ(
+      RemoveData(folder_, kAny),
+      WhyItStays{fmt::format("something is mounted at {}: unmount it first", point.string())});
   ASSERT_EQ(umount(point.c_str()), 0);
   EXPECT_TRUE(fs::exists(folder_ / "done"));
   EXPECT_TRUE(fs::exists(folder_ / "packed"));

@@ -9,6 +9,13 @@
 
 namespace tfdist::agent {
 
+// Why such a folder was not removed.
+struct WhyItStays {
+  std::string why;
+  bool in_use = false;  // by a job, or perhaps
+  bool operator==(const WhyItStays&) const = default;
+};
+
 inline constexpr const char* kLockFile = "lock";  // in the folder
 
 // Makes the folder where there is none. nullopt: another process has the lock. It is freed with the last descriptor.

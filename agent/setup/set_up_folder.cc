@@ -212,18 +212,19 @@ void RemoveOldSetUps(const fs::path& base, fs::file_time_type oldest, TimePoint 
   }
 }
 
-std::optional<std::string> RemoveSetUp(const std::filesystem::path& path) try {
-  if (auto why = WhyMounted(path)) return why;
+std::optional<WhyItStays> RemoveSetUp(const std::filesystem::path& path) try {
+  if (auto why = WhyMounted(path)) return WhyItStays{*why};
   const auto lock = TryLockFolder(path);
-  if (!lock) return "a job makes something in it";
+  if (!lock) return WhyItStays{"a job makes something in it", true};
   std::error_code error;
   for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
        entry.increment(error)) {
     if (entry->path().extension() == kDoneMark) unlink(entry->path().c_str());
   }
-  return RemoveTree(path);
+  if (auto left = RemoveTree(path)) return WhyItStays{*left};
+  return std::nullopt;
 } catch (const Error& unlockable) {
-  return unlockable.cause();
+  return WhyItStays{unlockable.cause()};
 }
 
 }  // namespace tfdist::agent

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/files/folder_lock.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
 
@@ -70,6 +71,6 @@ void RemoveOldSetUps(const std::filesystem::path& base, std::filesystem::file_ti
                      TimePoint deadline);
 
 // All of it: first the marks, so that no job believes a part of it. nullopt: it is gone; else why it stays.
-std::optional<std::string> RemoveSetUp(const std::filesystem::path& path);
+std::optional<WhyItStays> RemoveSetUp(const std::filesystem::path& path);
 
 }  // namespace tfdist::agent

@@ -84,6 +84,7 @@ Proposal ProposeAll(const Plan& plan, const Owners& owners, bool all_jobs) {
     for (const SlotOnHost& slot : host.slots) {
       const std::string& job = slot.job.job;
       const bool meant = all_jobs || IsJobIdOf(job, plan.name);
+      if (meant && proposal.waiting.contains(job)) proposal.leaving.insert(job);
       if (!meant || proposal.running.contains(job) || proposal.in_doubt.contains(job)) continue;
       proposal.jobs.insert(job);
     }
@@ -112,6 +113,9 @@ void LeaveOut(const CleanTerms& terms, Proposal& proposal) {
       proposal.jobs.erase(jobs[at]);
     }
   }
+  std::erase_if(proposal.leaving, [&](const std::string& job) {
+    return terms.keep.value_or(0) > 0 || BeganNs(job) > latest_ns;
+  });
   proposal.spares_kept = terms.keep.has_value();
   proposal.purged_from_age_s = std::chrono::ceil<std::chrono::seconds>(terms.older_than).count();
 }
@@ -124,6 +128,12 @@ bool IsLeftBehind(const Proposal& proposal, const std::string& name) {
       return IsJobIdOf(slot.job.job, name) && !proposal.jobs.contains(slot.job.job);
     });
   });
+}
+
+bool IsOfUnknownAge(const Proposal& proposal, const KeptOfName& kept) {
+  return proposal.purges && !proposal.spares_kept && IsLeftBehind(proposal, kept.name) &&
+         proposal.purged_from_age_s > 0 && !kept.files.all &&
+         (kept.files.files == 0 || kept.files.age_s >= proposal.purged_from_age_s);
 }
 
 std::set<std::string> KeptToGo(const Proposal& proposal) {

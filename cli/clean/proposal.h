@@ -28,6 +28,8 @@ struct Proposal {
   std::set<std::string> waiting;
   // Another host may run them, in a folder that it shares with one of these.
   std::set<std::string> in_doubt;
+  // Those of `waiting` that are meant: once their agents have left they can be removed.
+  std::set<std::string> leaving;
   std::set<std::string> jobs;  // ids that are to be removed
   // Ids of which this machine has no record: another machine of the account started them, or `prune` forgot them.
   std::set<std::string> unknown;
@@ -44,6 +46,9 @@ Proposal Propose(const Plan& plan, const CleanTerms& terms);
 
 // Of such a name no job stays, on any host: homes may be shared.
 bool IsLeftBehind(const Proposal& proposal, const std::string& name);
+
+// Whether it stays only because not all of it could be looked at: a newer file may be among the rest.
+bool IsOfUnknownAge(const Proposal& proposal, const KeptOfName& kept);
 
 // Names whose {keep} is to go, on all hosts.
 std::set<std::string> KeptToGo(const Proposal& proposal);

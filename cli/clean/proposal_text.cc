@@ -54,7 +54,8 @@ std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::
   return std::nullopt;
 }
 
-std::string_view WhyKeptStays(const Proposal& proposal) {
+std::string_view WhyKeptStays(const Proposal& proposal, const KeptOfName& kept) {
+  if (IsOfUnknownAge(proposal, kept)) return "stays, a newer file may be in what was not looked at";
   return proposal.purges ? "stays by --keep or --older-than"
                          : "stays for the next job of that name; --purge removes it";
 }
@@ -80,7 +81,7 @@ void AddKept(const Proposal& proposal, const std::string& host, const KeptOfName
   const bool goes = KeptToGo(proposal).contains(kept.name);
   list.Add(host,
            fmt::format("{{keep}} of {}, {}: {}", kept.name, kept.folder, KeptFilesText(kept.files)),
-           kib, goes ? "" : WhyKeptStays(proposal), Span(kept.files.age_s * kSecond));
+           kib, goes ? "" : WhyKeptStays(proposal, kept), Span(kept.files.age_s * kSecond));
   if (goes) list.AddToGo(kib);
 }
 
@@ -130,7 +131,7 @@ json KeptItem(const Proposal& proposal, const std::string& host, const KeptOfNam
   item["folder"] = kept.folder;
   item["age_s"] = kept.files.age_s;
   item["bytes"] = kept.files.bytes;
-  if (!goes) item["why"] = WhyKeptStays(proposal);
+  if (!goes) item["why"] = WhyKeptStays(proposal, kept);
   return item;
 }
 

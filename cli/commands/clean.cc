@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/failures.h"
 #include "cli/clean/ask_all.h"
 #include "cli/clean/proposal.h"
@@ -21,6 +23,7 @@
 #include "cli/show/consent.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
+#include "cli/show/slow_notice.h"
 #include "cli/stream/end_at_interrupt.h"
 #include "cli/stream/print.h"
 #include "job/layout.h"
@@ -30,6 +33,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
+
+constexpr auto kLeaveLimit = 10s;
 
 std::chrono::milliseconds OlderThan(const CleanArguments& arguments) {
   if (arguments.older_than.empty()) return 0ms;
@@ -72,6 +77,7 @@ void NoteRemoved(const std::set<std::string>& folders) {
   }
 }
 
+// False: something that was to go is there still, or may be.
 bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
   const std::set<std::string> to_go = KeptToGo(proposal);
@@ -82,7 +88,7 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
   const auto answers = AskAll<Removal>(proposal.found.answering, plan.ssh, [&](const House& house) {
     return Clean(house, jobs, proposal.caches_stay, names);
   });
-  bool all_answered = true;
+  bool all_went = true;
   std::set<std::string> removed;
   for (size_t at = 0; at < answers.size(); ++at) {
     const std::string& host = proposal.found.answering[at].name;
@@ -94,31 +100,37 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
       else
         (*report)["removed"].push_back({{"host", host}, {"folder", path}});
     }
-    for (const std::string& kept : removal.kept) {
+    for (const std::string& used : removal.in_use) {
       if (report == nullptr)
-        Print("{}: kept {}\n", host, kept);
+        Print("{}: kept {}\n", host, used);
       else
-        (*report)["kept"].push_back({{"host", host}, {"why", kept}});
+        (*report)["in_use"].push_back({{"host", host}, {"why", used}});
+    }
+    for (const protocol::KeptPath& kept : removal.kept) {
+      PrintError(NotRemoved(Phase::kFiles, kept).WithHost(host));
+      if (report != nullptr) (*report)["kept"].push_back({{"host", host}, {"why", kept.why}});
     }
     if (error) PrintError(*error);
-    all_answered = all_answered && !error;
+    all_went = all_went && !error && removal.kept.empty();
   }
   NoteRemoved(removed);
-  return all_answered;
+  return all_went;
 }
 
 bool CleanAsJson(const CleanArguments& arguments, const Plan& plan, const Proposal& proposal) {
-  json report = {
-      {"items", ItemsJson(proposal)}, {"removed", json::array()}, {"kept", json::array()}};
-  bool all_answered = true;
+  json report = {{"items", ItemsJson(proposal)},
+                 {"removed", json::array()},
+                 {"kept", json::array()},
+                 {"in_use", json::array()}};
+  bool all_went = true;
   if (!IsEmpty(proposal) && !arguments.dry_run && MayRemove(arguments, proposal)) {
-    all_answered = RemoveAll(plan, proposal, &report);
+    all_went = RemoveAll(plan, proposal, &report);
   }
   PrintJson(report);
-  return all_answered;
+  return all_went;
 }
 
-// False: a host that had answered did not answer again.
+// As RemoveAll.
 bool CleanAnswering(const CleanArguments& arguments, const Plan& plan, const Proposal& proposal) {
   if (arguments.json) return CleanAsJson(arguments, plan, proposal);
   PrintProposal(proposal);
@@ -129,6 +141,43 @@ bool CleanAnswering(const CleanArguments& arguments, const Plan& plan, const Pro
   if (MayRemove(arguments, proposal)) return RemoveAll(plan, proposal, nullptr);
   Say("tfdist: nothing was removed\n");
   return true;
+}
+
+// Agents of finished jobs leave soon, but for those that wait for a lost host.
+Proposal ProposeOnceAgentsHaveLeft(const Plan& plan, const CleanTerms& terms) {
+  const TimePoint deadline = SystemClock().Now() + kLeaveLimit;
+  const SlowNotice notice("waiting for the hosts");
+  while (true) {
+    Proposal proposal = Propose(plan, terms);
+    const bool has_to_wait = !proposal.leaving.empty() && proposal.found.silent.empty();
+    if (!has_to_wait || SystemClock().Now() >= deadline) return proposal;
+    std::this_thread::sleep_for(500ms);
+  }
+}
+
+// Prints what was meant and not proposed. True: there is something.
+bool SayWhatCouldNotBeProposed(const Proposal& proposal) {
+  for (const std::string& job : proposal.leaving) {
+    PrintError(Error(Phase::kFiles,
+                     fmt::format("job {} stays: it is over, but an agent of it is there still, for "
+                                 "a follower or a lost host",
+                                 job),
+                     fmt::format("the same again later; tfdist down {} ends the agent", job)));
+  }
+  bool one_is_of_unknown_age = false;
+  for (size_t at = 0; at < proposal.found.hosts.size(); ++at) {
+    for (const KeptOfName& kept : proposal.found.hosts[at].kept) {
+      if (!IsOfUnknownAge(proposal, kept)) continue;
+      one_is_of_unknown_age = true;
+      PrintError(Error(Phase::kFiles,
+                       fmt::format("kept {}: not all of it could be looked at, and a newer file "
+                                   "may be in the rest",
+                                   kept.folder),
+                       "look there; without --older-than it goes")
+                     .WithHost(proposal.found.answering[at].name));
+    }
+  }
+  return one_is_of_unknown_age || !proposal.leaving.empty();
 }
 
 Plan PlanToClean(const CleanArguments& arguments) {
@@ -153,10 +202,12 @@ CleanTerms TermsOf(const CleanArguments& arguments) {
 int CleanCommand(const CleanArguments& arguments) {
   const CleanTerms terms = TermsOf(arguments);
   const Plan plan = PlanToClean(arguments);
-  const Proposal proposal = Propose(plan, terms);
+  const Proposal proposal =
+      arguments.dry_run ? Propose(plan, terms) : ProposeOnceAgentsHaveLeft(plan, terms);
   const bool nothing_to_say = proposal.found.answering.empty() && !arguments.json;
-  const bool all_answered = nothing_to_say || CleanAnswering(arguments, plan, proposal);
-  if (proposal.found.silent.empty()) return all_answered ? kExitSuccess : kExitHost;
+  const bool all_went = nothing_to_say || CleanAnswering(arguments, plan, proposal);
+  const bool one_stays = !arguments.dry_run && SayWhatCouldNotBeProposed(proposal);
+  if (proposal.found.silent.empty()) return all_went && !one_stays ? kExitSuccess : kExitHost;
   if (proposal.found.unanswered > 0) {
     PrintError(
         Error(Phase::kFiles,

@@ -293,6 +293,7 @@ void PrintHosts(const std::vector<Errand>& errands, const std::vector<ErrandResu
     Say("tfdist: {}: /proc hides the processes of other accounts (hidepid): their jobs cannot be "
         "seen\n",
         FoldHosts(blind));
+    Say("  try: as root there, or as a member of the group that gid= of its /proc names\n");
   }
 }
 
@@ -312,7 +313,10 @@ int ListOnHosts(const Sites& sites, bool as_json) {
   as_json ? PrintHostsAsJson(errands, done.results) : PrintHosts(errands, done.results);
   PrintErrors(errors);
   if (done.interrupted) return kExitInterrupted;
-  return errors.empty() ? kExitSuccess : kExitHost;
+  const bool all_seen = std::ranges::none_of(done.results, [](const ErrandResult& result) {
+    return ListingIn(result.output).hides_others;
+  });
+  return errors.empty() && all_seen ? kExitSuccess : kExitHost;
 }
 
 void RefuseHost(const std::string& word) {

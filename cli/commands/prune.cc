@@ -48,7 +48,7 @@ struct Surveyed {
   const JobRecord* record = nullptr;  // one of a job that has that machine
   const HostPlan* host = nullptr;
   HostSurvey found;
-  bool answered = false;
+  std::optional<Error> error;  // why it did not answer
 };
 using Surveys = std::map<Machine, Surveyed>;
 
@@ -64,12 +64,14 @@ Surveys SurveyHostsOf(const std::vector<const JobRecord*>& records) {
   std::vector<Surveyed*> all;
   for (auto& [machine, surveyed] : surveys) all.push_back(&surveyed);
   const SlowNotice notice("looking for what tasks of finished jobs have written");
-  (void)ForEachHost(all.size(), [&](size_t at) {
+  const auto failures = ForEachHost(all.size(), [&](size_t at) {
     const SshOptions& ssh = all[at]->record->ssh;
     const auto transport = MakeTransport(*all[at]->host, ssh);
     all[at]->found = Survey({*transport, GetEmbeddedAgents(), ssh.remote_dir, kSurveyLimit});
-    all[at]->answered = true;
   });
+  for (size_t at = 0; at < all.size(); ++at) {
+    if (failures[at]) all[at]->error = WithHost(*failures[at], all[at]->host->name);
+  }
   return surveys;
 }
 
@@ -92,8 +94,12 @@ bool IsWhole(const HostSurvey& survey, const JobRecord& record, int slot) {
   return std::ranges::find(survey.bases, record.bases[at]) != survey.bases.end();
 }
 
-// Why it is kept; empty: nothing of its tasks is left.
-std::string WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
+struct Left {
+  std::string why;  // it is kept; empty: nothing of its tasks is left
+  bool is_known = true;
+};
+
+Left WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
   std::vector<std::string> with_files;
   std::vector<std::string> slow;
   std::vector<std::string> silent;
@@ -101,7 +107,7 @@ std::string WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
   for (size_t slot = 0; slot < record.hosts.size(); ++slot) {
     const HostPlan& host = record.hosts[slot];
     const Surveyed& surveyed = surveys.at(MachineOf(record, host));
-    if (!surveyed.answered) {
+    if (surveyed.error) {
       silent.push_back(host.name);
     } else if (HasTaskFiles(surveyed.found, record.id)) {
       with_files.push_back(host.name);
@@ -112,14 +118,15 @@ std::string WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
     }
   }
   if (!with_files.empty()) {
-    return fmt::format("files of its tasks are on {}", FoldHosts(with_files));
+    return {fmt::format("files of its tasks are on {}", FoldHosts(with_files))};
   }
   if (!slow.empty()) {
-    return fmt::format("looking for files of its tasks took too long on {}", FoldHosts(slow));
+    return {fmt::format("looking for files of its tasks took too long on {}", FoldHosts(slow)),
+            false};
   }
-  if (!silent.empty()) return fmt::format("{} did not answer", FoldHosts(silent));
-  return unseen.empty() ? ""
-                        : fmt::format("tfdist's folder cannot be seen on {}", FoldHosts(unseen));
+  if (!silent.empty()) return {fmt::format("{} did not answer", FoldHosts(silent)), false};
+  if (unseen.empty()) return {};
+  return {fmt::format("tfdist's folder cannot be seen on {}", FoldHosts(unseen)), false};
 }
 
 struct Meant {
@@ -184,7 +191,7 @@ void SayWhatIsForgotten(const std::vector<const JobRecord*>& records, size_t of)
 void SayWhatIsLeft(const char* what, const std::vector<const JobRecord*>& records,
                    const Surveys& surveys) {
   for (const JobRecord* record : records) {
-    Print("{} {}: {}\n", what, record->id, WhatIsLeft(*record, surveys));
+    Print("{} {}: {}\n", what, record->id, WhatIsLeft(*record, surveys).why);
   }
   (void)fflush(stdout);
 }
@@ -199,7 +206,7 @@ bool IsToForget(size_t count) {
 void AskBeforeForgetting(std::vector<const JobRecord*> by_name, bool as_json) {
   const Surveys surveys = SurveyHostsOf(by_name);
   std::erase_if(by_name,
-                [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).empty(); });
+                [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).why.empty(); });
   if (by_name.empty()) return;
   if (!as_json) SayWhatIsLeft("left:", by_name, surveys);
   if (!as_json && HasTerminal() && IsToForget(by_name.size())) return;
@@ -260,12 +267,27 @@ json StayingJson(const std::vector<JobRecord>& records,
                  const std::vector<const JobRecord*>& with_results, const Surveys& surveys) {
   json kept = json::array();
   for (const JobRecord* record : with_results) {
-    kept.push_back(KeptJson(*record, WhatIsLeft(*record, surveys)));
+    kept.push_back(KeptJson(*record, WhatIsLeft(*record, surveys).why));
   }
   for (const JobRecord& record : records) {
     if (IsLeftByItsUp(record)) kept.push_back(KeptJson(record, WhyItIsLeft(record)));
   }
   return kept;
+}
+
+// Of jobs that stay though they may have left nothing. Prints why that is not known.
+int ExitCodeOf(const std::vector<const JobRecord*>& kept, const Surveys& surveys) {
+  const auto unknown = static_cast<size_t>(std::ranges::count_if(
+      kept, [&](const JobRecord* record) { return !WhatIsLeft(*record, surveys).is_known; }));
+  if (unknown == 0) return kExitSuccess;
+  for (const auto& [machine, surveyed] : surveys) {
+    if (surveyed.error) PrintError(*surveyed.error);
+  }
+  PrintError(Error(Phase::kFiles,
+                   fmt::format("{}: not known whether files of tasks are left",
+                               CountedOf(unknown, kept.size(), "kept job")),
+                   "the same again once that can be seen; tfdist prune ID forgets the job"));
+  return kExitHost;
 }
 
 }  // namespace
@@ -282,10 +304,10 @@ int PruneCommand(const PruneArguments& arguments) {
   // A job that is noted as not started, too: its `up` may have got no answer.
   const Surveys surveys = SurveyHostsOf(over);
   const auto kept = std::stable_partition(over.begin(), over.end(), [&](const JobRecord* record) {
-    return WhatIsLeft(*record, surveys).empty();
+    return WhatIsLeft(*record, surveys).why.empty();
   });
   std::vector<const JobRecord*> forgotten(over.begin(), kept);
-  const std::vector<const JobRecord*> rest(kept, over.end());
+  std::vector<const JobRecord*> rest(kept, over.end());
   // Each answer counts at once; after no there is no question about more.
   const bool goes_on =
       MayForgetLogs({.running = running, .finished = forgotten.size()}, arguments.json);
@@ -295,17 +317,18 @@ int PruneCommand(const PruneArguments& arguments) {
   if (goes_on && !arguments.json && !rest.empty() && MayForget(rest, meant, surveys)) {
     Forget(rest);
     forgotten.insert(forgotten.end(), rest.begin(), rest.end());
+    rest.clear();
   }
   if (arguments.json) {
     PrintPruneAsJson(forgotten, StayingJson(records, rest, surveys));
-    return kExitSuccess;
+    return ExitCodeOf(rest, surveys);
   }
   SayWhatIsForgotten(forgotten, records.size());
   for (const JobRecord& record : records) {
     if (!IsLeftByItsUp(record)) continue;
     Print("kept {0}: {1}; tfdist down {0} ends what it left\n", record.id, WhyItIsLeft(record));
   }
-  return kExitSuccess;
+  return ExitCodeOf(rest, surveys);
 }
 
 }  // namespace tfdist::cli

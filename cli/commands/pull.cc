@@ -490,7 +490,7 @@ void SayWhatIsOutOfReach(const Haul& haul) {
 }
 
 bool HasMoreThere(const Haul& haul) {
-  return !haul.unreadable_folders.empty() || !haul.beside.empty();
+  return !haul.unreadable_folders.empty() || !haul.beside.empty() || !haul.leading_out.empty();
 }
 
 void SayWhatIsMissing(const Haul& haul, const fs::path& folder) {
@@ -528,6 +528,7 @@ void SayWhatStays(const Haul& haul) {
     Say("tfdist: {}: {} -> {} leads out of the tasks' folder, and is left there\n", haul.host,
         link.path, link.target);
   }
+  if (!haul.leading_out.empty()) Say("  try: scp -r or rsync brings what it leads to\n");
 }
 
 std::vector<std::string> PathsOf(const std::vector<RemoteFile>& files) {
@@ -636,9 +637,8 @@ bool SayWhatIsNotThere(const JobRecord& record, const std::vector<Haul>& hauls,
   for (const std::string& path : missing) {
     Say("tfdist: {} {}\n", may_have_been ? "what is left holds no" : "no task has written", path);
   }
-  const bool nothing = std::ranges::all_of(hauls, [](const Haul& h) {
-    return h.files.empty() && h.leading_out.empty() && h.newer.empty() && !HasMoreThere(h);
-  });
+  const bool nothing = std::ranges::all_of(
+      hauls, [](const Haul& h) { return h.files.empty() && h.newer.empty() && !HasMoreThere(h); });
   const std::string folders = FoldersOfHosts(record);
   if (nothing && paths.empty() && all_answered && !may_have_been) {
     Say("tfdist: no task has written a file{}\n", folders.empty() ? "" : " into the job's folder");
@@ -651,12 +651,14 @@ bool SayWhatIsNotThere(const JobRecord& record, const std::vector<Haul>& hauls,
   return !missing.empty();
 }
 
-// That is the user's own doing.
-void NameTheCleaned(const std::vector<Haul>& hauls) {
+// Whether results may have gone with it: a spare host may never have had a folder.
+bool NameTheCleaned(const JobRecord& record, const std::vector<Haul>& hauls) {
+  bool one_had_tasks = false;
   std::vector<std::string> hosts;
   for (const Haul& haul : hauls) {
-    if (haul.has_no_folder && std::ranges::find(hosts, haul.host) == hosts.end())
-      hosts.push_back(haul.host);
+    if (!haul.has_no_folder) continue;
+    one_had_tasks = one_had_tasks || !record.hosts.at(static_cast<size_t>(haul.slot)).spare;
+    if (std::ranges::find(hosts, haul.host) == hosts.end()) hosts.push_back(haul.host);
   }
   if (!hosts.empty())
     Say("tfdist: the job's folder was cleaned from {}: what its tasks wrote there is gone\n",
@@ -667,6 +669,7 @@ void NameTheCleaned(const std::vector<Haul>& hauls) {
           "there\n",
           haul.host, FoldHosts(haul.tasks));
   }
+  return one_had_tasks;
 }
 
 // `hauls`: of all tasks, or of those that were asked for.
@@ -710,7 +713,7 @@ int PullCommand(const PullArguments& arguments) {
   if (std::ranges::all_of(hauls, &Haul::has_no_folder)) {
     throw NothingToPull(record, hauls);
   }
-  NameTheCleaned(hauls);
+  const bool one_is_cleaned = NameTheCleaned(record, hauls);
   if (arguments.dry_run) {
     for (Haul& haul : hauls) LookAtWhatIsHere(haul, folder / haul.name, record.id);
     if (arguments.json) {
@@ -721,10 +724,11 @@ int PullCommand(const PullArguments& arguments) {
     for (const Haul& haul : hauls) {
       SayWhatIsOutOfReach(haul);
       SayWhatIsNewer(record, haul);
+      SayWhatStays(haul);
     }
     PrintErrors(errors);
     const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty()) ||
-                           std::ranges::any_of(hauls, HasMoreThere) ||
+                           one_is_cleaned || std::ranges::any_of(hauls, HasMoreThere) ||
                            std::ranges::any_of(hauls, &Haul::is_gone);
     return !errors.empty() ? kExitHost : lacks_one ? kExitJobFailed : kExitSuccess;
   }
@@ -753,7 +757,7 @@ int PullCommand(const PullArguments& arguments) {
                       }),
           hauls, errors);
   ends.reset();
-  bool unfinished = false;
+  bool unfinished = one_is_cleaned;
   for (const Haul& haul : hauls) {
     if (!haul.files.empty() && !arguments.json) PrintHaul(haul, folder);
     SayWhatIsMissing(haul, folder);

@@ -31,8 +31,9 @@ bool StaysBehind(const KeptHere& kept, const std::set<std::string>& purged) {
 
 PurgeOfJob::PurgeOfJob(const JobRecord& record, const std::set<std::string>& purged)
     : record_(record), purged_(purged), slots_(record.hosts.size()) {
-  // A host that does not answer is told by whoever ends the job there.
-  (void)ForEachHost(slots_.size(), [this](size_t slot) { LookForKept(slot); });
+  auto failures = ForEachHost(slots_.size(), [this](size_t slot) { LookForKept(slot); });
+  if (!record.keeps) return;
+  for (size_t slot = 0; slot < slots_.size(); ++slot) slots_[slot].unseen = failures[slot];
 }
 
 void PurgeOfJob::LookForKept(size_t slot) {
@@ -95,8 +96,15 @@ bool PurgeOfJob::Run() {
   bool all_removed = true;
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
     if (!failures[slot]) SayWhatWasRemoved(slot);
-    if (failures[slot]) PrintError(WithHost(*failures[slot], record_.hosts[slot].name));
-    all_removed = all_removed && slots_[slot].removal.kept.empty() && !failures[slot];
+    const std::string& host = record_.hosts[slot].name;
+    if (failures[slot]) PrintError(WithHost(*failures[slot], host));
+    if (const auto& unseen = slots_[slot].unseen) {
+      PrintError(Error(Phase::kDown, "kept {keep}: it could not be looked at: " + unseen->cause(),
+                       fmt::format("tfdist down --purge {} again", record_.id))
+                     .WithHost(host));
+    }
+    all_removed =
+        all_removed && slots_[slot].removal.kept.empty() && !failures[slot] && !slots_[slot].unseen;
   }
   if (!stays.empty()) {
     Say("tfdist: {}: this stays for the next job called {}\n", stays, record_.name);
@@ -129,8 +137,8 @@ void PurgeOfJob::SayWhatWasRemoved(size_t slot) const {
   if (removal.removed.empty() && removal.kept.empty())
     Say("tfdist: {}: nothing of job {} was there any more\n", host, record_.id);
   for (const std::string& path : removal.removed) Say("tfdist: {}: removed {}\n", host, path);
-  for (const std::string& path : removal.kept)
-    PrintError(WithHost(Error(Phase::kDown, "kept " + path), host));
+  for (const protocol::KeptPath& kept : removal.kept)
+    PrintError(NotRemoved(Phase::kDown, kept).WithHost(host));
 }
 
 }  // namespace tfdist::cli

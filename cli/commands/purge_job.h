@@ -1,11 +1,13 @@
 // The removal of a job's folders from its hosts, and of {keep} with the last job of a name.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/deploy/deployment.h"
 #include "cli/job/job_record.h"
 #include "cli/link/house.h"
@@ -31,6 +33,7 @@ class PurgeOfJob {
  private:
   struct Slot {
     bool kept_goes = false;
+    std::optional<Error> unseen;  // why it is not known what {keep} has
     std::vector<KeptHere> kept;
     Removal removal;
   };

@@ -83,7 +83,10 @@ std::string Show(const RemoteJob& job) {
 }
 
 std::string Show(const Removal& removal) {
-  return fmt::format("{} kept {}", fmt::join(removal.removed, "\n"), fmt::join(removal.kept, "\n"));
+  std::string text =
+      fmt::format("{} used {}", fmt::join(removal.removed, "\n"), fmt::join(removal.in_use, "\n"));
+  for (const protocol::KeptPath& kept : removal.kept) text += kept.why + kept.remedy;
+  return text;
 }
 
 std::string Show(const BootedAgent& agent) {

@@ -426,8 +426,8 @@ class ForeignFolder : public BootstrapTest {
     EXPECT_NE(survey.refused[0].find(why), std::string::npos) << survey.refused[0];
     for (const Removal& removal : {Clean(house, {kJob}, false), PurgeJob(house, kJob, 0, true)}) {
       EXPECT_EQ(removal.removed, std::vector<std::string>());
-      EXPECT_TRUE(std::ranges::any_of(removal.kept, [&](const std::string& kept) {
-        return kept.find(why) != std::string::npos;
+      EXPECT_TRUE(std::ranges::any_of(removal.kept, [&](const protocol::KeptPath& kept) {
+        return kept.why.find(why) != std::string::npos;
       }));
     }
     for (const char* task : {"worker:0", ""}) {

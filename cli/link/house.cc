@@ -122,7 +122,9 @@ Removal Remove(const House& house, const FoldersAsked& asked, protocol::RemoveSl
     request.bases = InBytes(agent.folders.bases);
     removal = agent.link->Ask<Removal>(type::kRemoveSlots, request, AnswerBy(house));
   }
-  for (std::string& refused : agent.folders.refused) removal.kept.push_back(std::move(refused));
+  for (const std::string& refused : agent.folders.refused) {
+    removal.kept.push_back({refused, RefusedFolders(Phase::kFiles, {refused}).remedy()});
+  }
   return removal;
 }
 
@@ -160,6 +162,10 @@ std::vector<KeptHere> FindKept(const House& house, const std::string& job, int s
 }
 
 HostSurvey Survey(const House& house) { return Look(house, true); }
+
+Error NotRemoved(Phase phase, const protocol::KeptPath& kept) {
+  return Error(phase, "kept " + kept.why, kept.remedy);
+}
 
 Removal Clean(const House& house, const std::vector<std::string>& jobs, bool caches_stay,
               const std::vector<std::string>& names) {

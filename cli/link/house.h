@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/channel/byte_channel.h"
 #include "cli/link/embedded_agent.h"
 #include "job/layout.h"
@@ -85,6 +86,9 @@ std::vector<KeptHere> FindKept(const House& house, const std::string& job, int s
 HostSurvey Survey(const House& house);
 
 using protocol::Removal;
+
+// What did not go, though it was to.
+Error NotRemoved(Phase phase, const protocol::KeptPath& kept);
 
 // Removes the folders of those `jobs` (ids) that do not run on this host. Removes agents and cached
 // files too, unless a job runs on this host, or `caches_stay`: for jobs that stay, or run on another

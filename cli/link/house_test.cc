@@ -122,7 +122,7 @@ TEST_F(HouseTest, AFolderThatGoesMeanwhileIsNone) {
 TEST_F(HouseTest, PurgesInTheFolderThatHasTheSlot) {
   const std::string base = (home_ / ".cache/tfdist").string();
   fs::create_directories(fs::path(base) / "jobs/a-1/h0");
-  const Json answer = protocol::Removal{.removed = {"it"}, .kept = {}};
+  const Json answer = protocol::Removal{.removed = {"it"}, .kept = {}, .in_use = {}};
   const auto purge = [](const House& house) { return PurgeJob(house, "a-1", 0, true).removed; };
   for (const std::string& remote_dir : {base, (home_ / ".cache").string(), std::string()}) {
     EXPECT_EQ(With(answer, remote_dir, purge), std::vector<std::string>{"it"}) << remote_dir;
@@ -157,7 +157,7 @@ class UnfitFolder : public HouseTest {
   }
   void ExpectServedAside() {
     fs::create_directories(folder_ / "tfdist/jobs");
-    const Json answer = protocol::Removal{.removed = {"it"}, .kept = {}};
+    const Json answer = protocol::Removal{.removed = {"it"}, .kept = {}, .in_use = {}};
     const auto clean = [](const House& house) { return Clean(house, {}, false); };
     EXPECT_EQ(With(answer, folder_.string(), clean).removed, std::vector<std::string>{"it"});
     const std::string started = Started();

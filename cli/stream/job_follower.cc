@@ -784,10 +784,9 @@ void JobFollower::MissCleaned(TaskStream& stream) {
 
 bool JobFollower::AllAreCleaned() const { return cleaned_.size() == record_.tasks.size(); }
 
-// That is the user's own doing.
 void JobFollower::NameTheCleaned() {
   if (cleaned_.empty() || AllAreCleaned()) return;
-  incomplete_ = incomplete_ || cleaned_.size() == streams_.size();
+  incomplete_ = true;
   std::set<std::string> hosts;
   std::vector<std::string> tasks;
   for (const auto& [task, host] : cleaned_) {

@@ -682,12 +682,18 @@ class CleanKept(TypedDict):
     why: str  # a folder, and why it could not be removed
 
 
+class CleanInUse(TypedDict):
+    host: str
+    why: str  # a folder that was not to go, and why
+
+
 class Clean(TypedDict):
     """what tfdist clean --json prints"""
 
     items: list[CleanItem]  # what lies on the hosts that answered
     removed: list[CleanRemoved]
     kept: list[CleanKept]
+    in_use: list[CleanInUse]
 
 
 class PruneForgotten(TypedDict):

@@ -534,7 +534,7 @@ class DeadEngine(unittest.TestCase):
             engines.kill_docker(fresh[0])
             down = user.run("down").expect(1)
             self.assertIn("containers of this job, as docker does not tell of them: ", down.err)
-            clean = user.run("clean", "--yes", file)
+            clean = user.run("clean", "--yes", file).expect(3)
             self.assertIn("docker does not tell whether containers of it are left: ", clean.out + clean.err)
             self.assertIn("as docker does not tell of them: ", user.run("down").expect(1).err)
             self.assertEqual(self.running(user), [])

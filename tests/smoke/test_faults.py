@@ -174,7 +174,7 @@ class Faults(FaultsCase):
         self.assertEqual(len(self.strays()), 4)
         self.assertIn("no agent of it runs on 127.0.0.1", self.user.run("status").out)
         self.user.run("logs", "-f").expect(3)
-        self.assertIn("something of it runs", self.user.run("clean", "--yes", file).out)
+        self.assertIn("something of it runs\n  try: tfdist down ", self.user.run("clean", "--yes", file).expect(3).err)
         again = self.user.run("up", "-d", self.user.write("next.toml", clusters.local("job", ["sleep", "infinity"])))
         self.assertEqual(again.code, 0, again)
         wait_for(lambda: not self.strays(), "the orphans' end")

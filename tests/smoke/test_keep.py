@@ -107,10 +107,10 @@ class Keep(unittest.TestCase):
             self.up([first, second], shell('echo "said by $TFDIST_TASK"; echo text >file'), name="gone")
             job = self.user.job_id()
             self.user.run("clean", "--yes", "-F", str(self.hosts.ssh_config), "-H", cleaned.name).expect(0)
-            logs = self.user.run("logs", job).expect(0)
+            logs = self.user.run("logs", job).expect(3)
             self.assertEqual(logs.out, f"{left} | said by {left}\n")
             self.assertEqual(logs.err, f"tfdist: the job's folder was cleaned from {cleaned.address}: the output of {gone} is gone\n")
-            pulled = self.user.run("pull", job, "--to", job).expect(0)
+            pulled = self.user.run("pull", job, "--to", job).expect(1)
             self.assertIn(f"tfdist: the job's folder was cleaned from {cleaned.address}: what its tasks wrote there is gone\n", pulled.err)
             self.assertEqual([path.name for path in (self.user.folder / job).iterdir() if path.name[0] != "."], [left.replace(":", "-")])
             self.assertEqual(self.user.run("logs", job, gone).expect(3).err, logs.err)
@@ -368,6 +368,14 @@ class Keep(unittest.TestCase):
             listed = self.user.run("clean", "--purge", "--yes", *spared, file).expect(0)
             self.assertRegex(listed.out, row + ": stays by --keep or --older-than\n")
             self.assertTrue(self.kept(host).exists())
+        # In a folder that is closed there may be a newer file.
+        closed = "/home/trainer/.cache/tfdist/keep/job/closed"
+        host.run_as("root", ["mkdir", "-m", "700", closed])
+        host.run_as("root", ["touch", "-d", "2001-01-01", f"{closed}/../step"])
+        unseen = self.user.run("clean", "--purge", "--yes", "--older-than", "1d", file).expect(3)
+        self.assertIn(": stays, a newer file may be in what was not looked at\n", unseen.out)
+        self.assertIn(f"tfdist: {host.address}: files: kept {folder}: not all of it could be looked at, ", unseen.err)
+        host.run_as("root", ["rmdir", closed])
         self.assertIn(f"{host.address}: removed {folder}\n", self.user.run("clean", "--purge", "--yes", file).expect(0).out)
         self.assertFalse(self.kept(host).exists())
 

@@ -63,7 +63,7 @@ class HiddenProcesses(OverSsh):
             down = self.user.run("down")
             self.assertEqual(down.code, 1, down)
             self.assertIn("/proc hides it (hidepid=", down.err + down.out)
-            clean = self.user.run("clean", "--yes", "cluster.toml")  # the note of it stays for the next one
+            clean = self.user.run("clean", "--yes", "cluster.toml").expect(3)  # the note of it stays for the next one
             self.assertIn("/proc hides it (hidepid=", clean.err + clean.out)
 
     def test_who_looks_sees_the_tasks_and_claims_no_more(self):
@@ -95,12 +95,13 @@ class HiddenProcesses(OverSsh):
     def test_list_does_not_claim_what_it_cannot_see(self):
         ask = ("list", "-F", str(self.hosts.ssh_config), "-H", self.hosts[0].name)
         name = self.hosts[0].name
-        unseen = f"tfdist: {name}: /proc hides the processes of other accounts (hidepid): their jobs cannot be seen\n"
-        listed = self.user.run(*ask).expect(0)
+        unseen = f"tfdist: {name}: /proc hides the processes of other accounts (hidepid): their jobs cannot be seen\n" \
+                 "  try: as root there, or as a member of the group that gid= of its /proc names\n"
+        listed = self.user.run(*ask).expect(3)
         self.assertEqual(listed.out, f"no job can be seen on {name}\n")
         self.assertEqual(listed.err, unseen)
         self.user.run("up", "-d", self.write("sleep infinity")).expect(0)
-        listed = self.user.run(*ask).expect(0)
+        listed = self.user.run(*ask).expect(3)
         self.assertIn(self.user.job_id(), listed.out)
         self.assertEqual(listed.err, unseen)
         self.user.run("down").expect(0)
@@ -196,8 +197,8 @@ class AnotherAccount(OverSsh):
         up = self.user.run("up", "-d", self.file).expect(3)
         self.assertIn("which is over, there is still: ", up.err)
         self.assertIn(said, up.err)
-        clean = self.user.run("clean", "--yes", self.file)
-        self.assertIn("something of it runs", clean.out + clean.err)
+        clean = self.user.run("clean", "--yes", self.file).expect(3)
+        self.assertIn("something of it runs", clean.err)
         self.assertIn(said, self.user.run("down").expect(1).err)
         processes.kill(pid)
         self.assertIn("nothing is left", self.user.run("down").expect(0).err)

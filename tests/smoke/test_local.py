@@ -305,6 +305,39 @@ class LocalJob(unittest.TestCase):
         self.assertIn(str(cache / "bin"), cleaned.out)
         self.assertEqual([p for p in cache.rglob("*") if p.is_file()] if cache.exists() else [], [])
 
+    def test_clean_that_could_not_remove_all_does_not_end_well(self):
+        file = self.write(shell("mkdir -p mine; echo x >result"))
+        self.user.run("up", file).expect(0)
+        job = self.user.job_id()
+        self.assert_nothing_left()
+        [folder] = self.user.folder.glob(".cache/tfdist/jobs/*/h0")
+        point = work_of(folder) / "mine"
+        subprocess.run(["mount", "--bind", str(self.user.folder), str(point)], check=True)
+        self.addCleanup(subprocess.run, ["umount", str(point)], stderr=subprocess.DEVNULL)
+        for words in (["clean", "--yes", file], ["clean", "--yes", "--json", file]):
+            cleaned = self.user.run(*words).expect(3)
+            self.assertIn(f"tfdist: 127.0.0.1: files: kept {folder}: something is mounted at {point}: unmount it first\n  try: ", cleaned.err)
+        self.assertTrue(json.loads(cleaned.out)["kept"], cleaned)
+        purged = self.user.run("down", "--purge", job).expect(1)
+        self.assertIn(f"kept {folder}: something is mounted at {point}: unmount it first\n  try: ", purged.err)
+        subprocess.run(["umount", str(point)], check=True)
+        self.user.run("clean", "--yes", file).expect(0)
+        self.assertFalse(folder.exists())
+
+    def test_clean_of_a_finished_job_of_which_something_runs_does_not_end_well(self):
+        file = self.write(shell("cp /bin/sleep mine"))
+        self.user.run("up", file).expect(0)
+        job = self.user.job_id()
+        [folder] = self.user.folder.glob(".cache/tfdist/jobs/*/h0")
+        with subprocess.Popen([work_of(folder) / "mine", "1000"]) as running:
+            self.addCleanup(running.kill)
+            cleaned = self.user.run("clean", "--yes", file)
+            running.kill()
+        self.assertEqual(cleaned.code, 3, cleaned)
+        self.assertIn(f"kept {folder}: something of it runs\n  try: tfdist down {job} ends it", cleaned.err)
+        self.user.run("clean", "--yes", file).expect(0)  # its agent may be there still: that is waited for
+        self.assertFalse(folder.exists())
+
     def test_clean_asks_and_removes_this_file_s_jobs_alone(self):
         jobs = self.user.folder / ".cache/tfdist/jobs"
         files = {name: self.user.write(f"{name}.toml", clusters.local(name, shell(script), slots=1))
@@ -1290,10 +1323,12 @@ class LocalJob(unittest.TestCase):
         kept = f"kept {made}: tfdist's folder cannot be seen on localhost\n"
         jobs = self.user.folder / ".cache/tfdist/jobs"
         jobs.chmod(0o777)  # refused
-        self.assertIn(kept, self.user.run("prune").out)
+        pruned = self.user.run("prune").expect(3)
+        self.assertIn(kept, pruned.out)
+        self.assertIn("tfdist: files: 1 kept job: not known whether files of tasks are left\n  try: ", pruned.err)
         jobs.chmod(0o700)
         (self.user.folder / ".cache").rename(self.user.folder / "away")  # as where it is not mounted
-        self.assertIn(kept, self.user.run("prune").out)
+        self.assertIn(kept, self.user.run("prune").expect(3).out)
         (self.user.folder / "away").rename(self.user.folder / ".cache")
         self.user.run("pull", made).expect(0)
 

@@ -483,6 +483,17 @@ class HostsThatAreOff(OverSsh):
         self.assertIn("succeeded", self.user.run("status").expect(0).out)
         self.assertIn("forgot 1 job; ", self.user.run("prune").expect(0).out)
 
+    def test_prune_that_a_host_did_not_answer_does_not_end_well(self):
+        hosts = self.start_hosts(2)
+        self.user.run("up", self.write(hosts, shell("true"), layout="mirrored")).expect(0)
+        self.assert_nothing_left(hosts)
+        hosts[-1].crash()
+        for words in (["prune"], ["prune", "--json"]):
+            pruned = self.user.run(*words).expect(3)
+            self.assertRegex(pruned.err, f"(?s)tfdist: {hosts[-1].address}: connect: .*"
+                             "tfdist: files: 1 kept job: not known whether files of tasks are left\n  try: ")
+            self.assertIn(f"{hosts[-1].address} did not answer", pruned.out)
+
     def test_clean_removes_all_on_the_other_hosts(self):
         hosts = self.start_hosts(3)
         self.clean_without_the_last(hosts)
