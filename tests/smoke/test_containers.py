@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import tempfile
 import unittest
@@ -235,7 +236,9 @@ class OfAnEngine:
 
     def test_a_lost_note_of_the_engines_is_said(self):
         up = self.start()
-        (hosts[0].home / ".cache/tfdist/jobs" / self.user.job_id() / "h0/engines").unlink()
+        job = hosts[0].home / ".cache/tfdist/jobs" / self.user.job_id()
+        self.addCleanup(shutil.rmtree, job)  # `clean` keeps it, also that of the next test
+        (job / "h0/engines").unlink()
         self.assertIn("containers of this job: the note of their engines is missing", self.user.run("down").expect(1).err)
         up.wait(60)
         self.assert_nothing_left()
