@@ -137,6 +137,11 @@ TEST_F(PreflightTest, AsksPythonForTheSyntaxOfItsScriptWhereAJobWouldBeEndedForI
   TryPrepare(description);
   description.replaces = "job-1";
   EXPECT_THAT(Complaint(description, Phase::kCommand), HasSubstr("train.py, line 2: "));
+  const std::string archive = path_ / "train.pyz";
+  std::ofstream(archive) << "PK\x03\x04 no text";
+  HostDescription packed = WithTask(TaskOf({"python3", archive.c_str()}));
+  packed.replaces = "job-1";
+  TryPrepare(packed);
   std::ofstream(path_ / "train.py") << "# coding: latin-1\nx = '\xe9'\nraise SystemExit(1)\n";
   TryPrepare(description);
 }

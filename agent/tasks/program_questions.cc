@@ -89,8 +89,8 @@ void AskShell(const RunSpec& shell, std::set<std::vector<std::string>>& asked) {
   if (!asked.insert(question).second || !SaysNo(shell, question)) return;
   Refuse(
       shell, fmt::format("{} {} does not find {}", shell.argv[0], shell.argv[1], program),
-      "is its name right? That shell reads other start-up files than the one you type in: it has "
-      "their PATH");
+      "is its name right? The start-up files of that shell set its PATH, and are not those of the "
+      "shell that you type in");
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ void ProgramQuestions::AskForPrograms(const RunSpec& spec) {
 void ProgramQuestions::AskForSyntax(const RunSpec& spec) {
   const RunSpec innermost = InnermostSpec(spec);
   const auto script = PythonScriptOf(innermost.argv);
-  if (!script) return;
+  if (!script || !script->ends_with(".py")) return;  // an archive, or compiled
   const auto question = QuestionForSyntax(innermost, *script);
   ProgramResult said;
   if (!asked_.insert(question).second || !SaysNo(innermost, question, &said)) return;

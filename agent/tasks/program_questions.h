@@ -17,7 +17,7 @@ class ProgramQuestions {
   // answer in time is another matter.
   void AskForPrograms(const RunSpec& spec);
 
-  // Whether the script of `python3 SCRIPT` can be parsed, where it is there. Throws Error(kCommand) with the line that cannot.
+  // Whether the script of `python3 SCRIPT.py` can be parsed, where it is there. Throws Error(kCommand) with the line that cannot.
   void AskForSyntax(const RunSpec& spec);
 
  private:
