@@ -58,7 +58,7 @@ class SentFiles {
         on_bytes_(std::move(on_bytes)),
         on_end_(std::move(on_end)) {}
 
-  // `on_hole(i, bytes)`: so many zeros follow. Without it no hole may come.
+  // `on_hole(i, bytes)` is called where the host sends `bytes` zeros of file i as a hole. Until it is set, a hole is an error.
   void SetOnHole(std::function<void(size_t, uint64_t)> on_hole) { on_hole_ = std::move(on_hole); }
   // Throws ProtocolError, also for more bytes than may come, and what the functions throw.
   void Take(std::string_view bytes);

@@ -1,4 +1,4 @@
-// A step of a command that is over, and the command with it, once the user's --timeout has passed.
+// Ends the whole command at the user's --timeout, while one of its steps still waits.
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@ from tests.hosts.kinds import KINDS, asyncssh, behind_a_jump_host, dropbear
 from tests.hosts.test_configurations import KEYWORDS, Configured
 from tests.support.tfdist import Tfdist
 
-# `up` runs for one of so many, and for another one with the next kind of host.
+# `exec` is tried with each configuration, `up` with each fourth; the next kind of host begins at the next configuration.
 UP_OF = 4
 
 turns = itertools.count()
