@@ -85,7 +85,7 @@ inline constexpr std::string_view kSweep =
     "sweep";  // {force} -> Census: ends all of this job on this host, then the agent
 inline constexpr std::string_view kStartAgain =
     "start_again";  // {} -> {why}: starts the agent that was killed with all of the slot; `why`: how it had ended.
-                    // Answered from the folder of a slot other than 0
+                    // Answered from the slot's folder
 // Agent -> CLI, streams
 inline constexpr std::string_view kEvent = "event";  // {events: [Event]}
 inline constexpr std::string_view kLog = "log";      // LogPiece

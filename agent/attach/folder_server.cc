@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "agent/census/process_table.h"
 #include "agent/coordinator/disk/journal.h"
@@ -20,7 +21,7 @@
 #include "agent/slot/run_folders.h"
 #include "agent/slot/slot_census.h"
 #include "agent/slot/this_machine.h"
-#include "agent/start/launch.h"
+#include "agent/start/launch_again.h"
 #include "agent/stdio/stdio_messages.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -38,7 +39,6 @@ using protocol::RefusalKind;
 namespace type = protocol::type;
 
 constexpr std::chrono::seconds kSweepLimit{10};
-constexpr std::chrono::seconds kLaunchLimit{10};
 constexpr size_t kMostOrphanedBytes = 1024;
 
 Message Answer(std::string_view type, uint64_t id, Json body = Json::object()) {
@@ -190,39 +190,34 @@ void FolderServer::Abort(const Message& message) const {
   WriteToStdout(Answer(type::kOk, message.id, {{"left", is_left ? folder_.path().string() : ""}}));
 }
 
-// For an agent that begins with nothing running. Holders whose keeper was killed end their tasks gracefully.
-void FolderServer::MakeWay() const {
-  const auto processes = FindSlotProcesses(folder_, {getpid()});
-  if (std::ranges::find(processes, "tfdist-holder", &ProcessInfo::comm) != processes.end()) {
-    throw Refusal(RefusalKind::kWrongState, Phase::kStart, "its last tasks are just ending");
-  }
-  const auto census =
-      EndSlotProcesses(folder_, info_, {getpid()}, SystemClock().Now() + kSweepLimit);
-  if (census.left.empty()) return;
-  throw Error(Phase::kStart, fmt::format("still there: {}", fmt::join(census.left, ", ")));
+// What the slot's agent would go on with.
+bool FolderServer::IsToGoOn() const {
+  if (!info_.damage.empty()) return false;
+  if (info_.slot != 0) return std::filesystem::exists(folder_.committed());
+  const auto events = ReadJournal(folder_.journal()).events;
+  return !events.empty() && std::ranges::none_of(events, [](const protocol::Event& event) {
+    return std::holds_alternative<protocol::event::Ended>(event.body);
+  });
 }
 
-// The first host's agent is the job's: it has a port and a name to itself, and its job ends with it.
 void FolderServer::StartAgain(const Message& message) const {
   // Several commands may be at it.
   const UniqueFd log = OpenFile(folder_.log(), O_WRONLY | O_APPEND);
   if (flock(log.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw Refusal(RefusalKind::kWrongState, Phase::kStart, "another command starts its agent");
+    throw Refusal(RefusalKind::kWrongState, Phase::kStart, "another command starts its agent",
+                  "try again in a moment");
   }
   const std::optional<std::string> why = WhyKilled(folder_);
   const Machine here = ThisMachine();
-  const bool may = why && info_.slot != 0 && info_.damage.empty() &&
-                   std::filesystem::exists(folder_.committed());
-  if (!may) throw Refusal(RefusalKind::kWrongState, Phase::kStart, "the job is over");
+  if (!why || !IsToGoOn()) {
+    throw Error(Phase::kStart, "the job is over");
+  }
   if (!info_.machine.id.empty() && info_.machine.id != here.id) {
     throw Refusal(RefusalKind::kWrongHost, Phase::kStart,
                   fmt::format("the job ran on {}, which shares this folder with {}",
                               info_.machine.id, here.id));
   }
-  if (!ConnectToAgent(folder_.path())) {
-    MakeWay();
-    LaunchKeeper(folder_, info_, host_, -1, -1, kLaunchLimit, Begins::kAgain);
-  }
+  if (!ConnectToAgent(folder_.path())) LaunchAgain(folder_, info_, host_);
   WriteToStdout(Answer(type::kOk, message.id, {{"why", *why}}));
 }
 

@@ -35,7 +35,7 @@ class FolderServer {
   void Sweep(const protocol::Message& message) const;
   void Abort(const protocol::Message& message) const;
   void StartAgain(const protocol::Message& message) const;
-  void MakeWay() const;
+  [[nodiscard]] bool IsToGoOn() const;
   // A piece to each reader with credit.
   void SendLogs();
   // False: it has ended.

@@ -13,7 +13,7 @@
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/find/last_known.h"
-#include "cli/find/start_again.h"
+#include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
@@ -153,6 +153,10 @@ int EventsCommand(const EventsArguments& arguments) {
     for (const int slot : view.live ? LostHosts(view.state) : std::vector<int>()) {
       Say("tfdist: {} is lost; once it is up again, {} starts its agent there\n",
           record.hosts.at(static_cast<size_t>(slot)).name, CommandToStartAgain(record, slot));
+    }
+    if (!view.killed.empty() && view.state.phase != protocol::JobPhase::kEnded) {
+      Say("tfdist: no agent of the job runs on {}: {}; {}\n", record.hosts[0].name, view.killed,
+          WhatGoesOnWith(record, view.killed));
     }
     return kExitSuccess;
   } catch (const Unreachable& error) {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -97,6 +99,18 @@ void FailIfItHasEnded(const JobRecord& record) {
       record.file.empty()
           ? "the same `tfdist up -H ...` starts a new one"
           : fmt::format("tfdist up {} starts a new one", ShellWord(record.file.string())));
+}
+
+// The first host's agent, which leads the job, and those of other hosts that were restarted with it.
+void StartFirstAgain(const JobRecord& record, Attached& attached) {
+  if (attached.hello.serving == protocol::Serving::kAgent || !attached.hello.killed) return;
+  FailIfItHasEnded(record);
+  std::vector<int> others(record.hosts.size() - 1);
+  std::iota(others.begin(), others.end(), 1);
+  std::vector<std::string> lines = {StartAgentAgain(record, 0)};
+  std::ranges::move(StartAgentsAgain(record, others), std::back_inserter(lines));
+  for (const std::string& line : lines) Say("{}\n", line);
+  attached = AttachOrSayThatItIsGone(record);
 }
 
 void CheckThatItRuns(const JobRecord& record, const Attached& attached) {
@@ -280,6 +294,7 @@ int RestartCommand(const RestartArguments& arguments) {
   std::optional<SlowNotice> notice;
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
   Attached attached = AttachOrSayThatItIsGone(record);
+  StartFirstAgain(record, attached);
   CheckThatItRuns(record, attached);
   const std::vector<OrderedRun> runs = OrderRuns(record, attached, tasks);
   const std::string names = FoldHosts(TaskNames(runs));

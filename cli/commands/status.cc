@@ -12,7 +12,7 @@
 #include "cli/find/last_known.h"
 #include "cli/find/last_seen.h"
 #include "cli/find/other_hosts.h"
-#include "cli/find/start_again.h"
+#include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/container_clients.h"
 #include "cli/render/table.h"
@@ -125,9 +125,9 @@ void PrintTable(const JobRecord& record, const JobView& view) {
   if (const std::string by = StrangerWhoStarted(record); !by.empty()) Print("  from: {}\n", by);
   std::vector<HostsWord> others;
   if (!view.live && state.phase != JobPhase::kEnded) {
-    Print("  no agent of it runs on {}: {}; tfdist down {} ends what is left\n",
-          record.hosts[0].name, view.killed.empty() ? "was that machine restarted?" : view.killed,
-          record.id);
+    Print("  no agent of it runs on {}: {}; {}\n", record.hosts[0].name,
+          view.killed.empty() ? "was that machine restarted?" : view.killed,
+          WhatGoesOnWith(record, view.killed));
     others = AskOtherHosts(record);
   }
   if (const std::string why = protocol::WhyItEnded(state); !why.empty()) Print("  why: {}\n", why);

@@ -213,6 +213,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   options.silent_after = std::chrono::milliseconds(record.silent_after_ms);
   options.on_silence = [&record] { return LinesOfSilence(record); };
   options.on_output = [&record] { return LinesOfVainOutput(record); };
+  options.on_first_killed = [&record] { return StartAgentAgain(record, 0); };
   options.on_lost = [&record](const auto& slots) { return StartAgentsAgain(record, slots); };
   PrinterOptions printing = TerminalOptions();
   if (isatty(STDOUT_FILENO) == 0 || isatty(STDERR_FILENO) == 0) printing.stderr_fd = STDERR_FILENO;

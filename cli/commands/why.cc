@@ -16,7 +16,7 @@
 #include "cli/find/job_view.h"
 #include "cli/find/last_known.h"
 #include "cli/find/other_hosts.h"
-#include "cli/find/start_again.h"
+#include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/known_end.h"
@@ -219,6 +219,9 @@ void PrintWhy(const JobRecord& record, const Whole& whole) {
   PrintLostHosts(record, state);
   if (!whole.view.killed.empty()) {
     Print("host {}: {}\n", record.hosts[0].name, whole.view.killed);
+    if (state.phase != JobPhase::kEnded) {
+      Print("  try: {}\n", WhatGoesOnWith(record, whole.view.killed));
+    }
   }
   if (!whole.view.trouble.empty()) Print("event log: {}\n", whole.view.trouble);
 }

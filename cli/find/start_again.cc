@@ -17,33 +17,34 @@ using namespace std::chrono_literals;
 
 constexpr auto kTryLimit = 10s;
 
-std::string StartOne(const JobRecord& record, int slot) {
+}  // namespace
+
+std::string StartAgentAgain(const JobRecord& record, int slot) {
   TimePoint deadline = SystemClock().Now() + kTryLimit;
   // One that is silent for a moment is off: `up` waits for this at its end.
   const Attached host = Attach(record, slot, deadline, [] { return true; });
   const bool was_killed =
       host.hello.serving == protocol::Serving::kFolder && host.hello.killed.has_value();
   if (!was_killed) return "";
-  const protocol::Json answer =
-      host.link->Call(protocol::type::kStartAgain, protocol::Json::object(), deadline);
-  return fmt::format("tfdist: {}: {}; its agent runs again",
-                     record.hosts.at(static_cast<size_t>(slot)).name,
-                     answer.value("why", *host.hello.killed));
+  const std::string& name = record.hosts.at(static_cast<size_t>(slot)).name;
+  try {
+    const protocol::Json answer =
+        host.link->Call(protocol::type::kStartAgain, protocol::Json::object(), deadline);
+    return fmt::format("tfdist: {}: {}; its agent runs again", name,
+                       answer.value("why", *host.hello.killed));
+  } catch (Error& error) {
+    error = error.WithHost(name);
+    throw;
+  }
 }
-
-}  // namespace
 
 std::vector<std::string> StartAgentsAgain(const JobRecord& record, const std::vector<int>& slots) {
   std::vector<std::string> lines(slots.size());
   // A host that cannot be reached, or will not, is lost as before.
-  (void)ForEachHost(slots.size(), [&](size_t at) { lines[at] = StartOne(record, slots[at]); });
+  (void)ForEachHost(slots.size(),
+                    [&](size_t at) { lines[at] = StartAgentAgain(record, slots[at]); });
   std::erase(lines, "");
   return lines;
-}
-
-std::string CommandToStartAgain(const JobRecord& record, int slot) {
-  return fmt::format("tfdist restart {} @{}", record.id,
-                     record.hosts.at(static_cast<size_t>(slot)).name);
 }
 
 }  // namespace tfdist::cli

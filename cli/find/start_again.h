@@ -8,11 +8,12 @@
 
 namespace tfdist::cli {
 
-// Starts it in these slots, at once, where the host can be reached now and its part of the job is to go on; a line of each
+// Starts it in this slot; a line about that. Empty: an agent runs, or it had been told to end. Throws Error where it does not start:
+// Refusal(kWrongState) where it may in a moment.
+std::string StartAgentAgain(const JobRecord& record, int slot);
+
+// The same in these slots, at once, where the host can be reached now and its part of the job is to go on; a line of each
 // that runs again. Its tasks follow by the job's rules.
 std::vector<std::string> StartAgentsAgain(const JobRecord& record, const std::vector<int>& slots);
-
-// "tfdist restart JOB @HOST", which does so too.
-std::string CommandToStartAgain(const JobRecord& record, int slot);
 
 }  // namespace tfdist::cli

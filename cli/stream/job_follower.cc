@@ -12,6 +12,7 @@
 
 #include "base/failures.h"
 #include "base/text.h"
+#include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
 #include "cli/stream/running_tasks.h"
 #include "job/first_cause.h"
@@ -142,9 +143,15 @@ Attached JobFollower::AttachToSlot0() {
 
 std::optional<Error> JobFollower::Abandoned() const {
   if (state_.phase == protocol::JobPhase::kEnded) return std::nullopt;
-  return WithHost(Error(Phase::kRun, "the job has not ended, and no agent of it runs any more",
-                        fmt::format("tfdist down {} ends what is left", record_.id)),
-                  record_.hosts[0].name);
+  const std::string killed = attached_.hello.killed.value_or("");
+  std::string cause = "the job has not ended, and no agent of it runs any more";
+  if (!killed.empty()) cause += ": " + killed;
+  std::string remedy = WhatGoesOnWith(record_, killed);
+  if (not_again_) {
+    cause += "; it cannot be started again: " + not_again_->cause();
+    if (!not_again_->remedy().empty()) remedy = not_again_->remedy() + "; then " + remedy;
+  }
+  return WithHost(Error(Phase::kRun, std::move(cause), std::move(remedy)), record_.hosts[0].name);
 }
 
 // A task may have moved to another host while there was no connection, and an offset counts in one
@@ -668,7 +675,10 @@ void JobFollower::Reconnect(const LostConnection& why) {
   for (TaskStream& stream : streams_) stream.id = 0;
   const bool was_of_use = brought_something_ || Now() - attached_since_ > kLongestPause;
   if (!outage_ || was_of_use) {
-    outage_ = Outage{.why = {}, .give_up = Now() + kReconnectLimit};
+    // A first host that is rebooted in time goes on with its job.
+    const auto limit =
+        std::max<std::chrono::milliseconds>(kReconnectLimit, protocol::LostHostLimit(state_.plan));
+    outage_ = Outage{.why = {}, .limit = limit, .give_up = Now() + limit};
   }
   outage_->why = why.what();
   // One that ends with the job is as it should be, and so may be the very first.
@@ -686,6 +696,7 @@ bool JobFollower::TryToAttach() {
   if (quit_) return false;
   try {
     attached_ = Attach(record_, 0, kAttachLimit);
+    if (StartsFirstAgain()) attached_ = Attach(record_, 0, kAttachLimit);
     attached_since_ = Now();
     brought_something_ = false;
     return true;
@@ -693,6 +704,31 @@ bool JobFollower::TryToAttach() {
     outage_->why = error.what();
   } catch (const Unreachable& error) {
     outage_->why = error.what();
+  } catch (const protocol::Refusal& refusal) {
+    if (refusal.kind() != protocol::RefusalKind::kWrongState) throw;
+    outage_->why = refusal.what();
+  }
+  return false;
+}
+
+// Nobody on the host does.
+bool JobFollower::StartsFirstAgain() {
+  const bool was_killed = attached_.hello.serving == protocol::Serving::kFolder &&
+                          attached_.hello.killed && state_.result == protocol::JobResult::kNone;
+  if (!was_killed || !options_.on_first_killed) return false;
+  try {
+    const std::string line = options_.on_first_killed();
+    if (!line.empty()) printer_.Note("{}", line);
+    return true;
+  } catch (const protocol::Refusal& refusal) {
+    if (refusal.kind() == protocol::RefusalKind::kWrongState) throw;
+    not_again_ = refusal;
+  } catch (const LostConnection&) {
+    throw;
+  } catch (const Unreachable&) {
+    throw;
+  } catch (const Error& error) {
+    not_again_ = error;
   }
   return false;
 }
@@ -703,7 +739,8 @@ void JobFollower::WaitBeforeTry() {
   const auto pause = outage_->pause;
   if (Now() + pause > outage_->give_up) {
     throw WithHost(
-        Error(Phase::kLogs, fmt::format("no connection for 5 minutes: {}", outage_->why),
+        Error(Phase::kLogs,
+              fmt::format("no connection for {}: {}", DurationText(outage_->limit), outage_->why),
               fmt::format("whether the job goes on is not known; tfdist logs -f {}", record_.id)),
         record_.hosts[0].name);
   }

@@ -55,7 +55,10 @@ struct FollowOptions {
   // The same of tasks that write: called when the job has run for `silent_after`, twice that and so on, and that long after a
   // task has ended with 0, until it returns lines.
   std::function<std::vector<std::string>()> on_output = {};
-  // The same while hosts with tasks are lost: gets their slots, now and then.
+  // Called once the agent on the first host was killed, as at a reboot: starts it again, and returns a line about that. Throws
+  // Error, a Refusal(kWrongState) where it may start in a moment.
+  std::function<std::string()> on_first_killed = {};
+  // As on_silence, while hosts with tasks are lost: gets their slots, now and then.
   std::function<std::vector<std::string>(const std::vector<int>& slots)> on_lost = {};
 };
 
@@ -72,7 +75,7 @@ class JobFollower {
   // host that sends less than 64 KiB in ten minutes is given up. Lost
   // connections are made again (when following, also a first one), from the offsets reached, with
   // growing pauses between those that bring nothing: throws Error(kLogs) when that did not work for
-  // kReconnectLimit, and at once what a host refuses or says against the protocol. Throws
+  // 5 minutes, or for as long as the job waits for a lost host, and at once what a host refuses or says against the protocol. Throws
   // Error(kRun) when the job was to be followed to its end, and nobody watches it any more: all
   // output that there is has been printed then.
   // Logs come through slot 0 while it can pass them on, else from each host itself. Where slot 0 does not
@@ -149,6 +152,7 @@ class JobFollower {
   void Narrate(const protocol::event::Attempt& attempt);
   void Reconnect(const LostConnection& why);
   [[nodiscard]] bool TryToAttach();
+  [[nodiscard]] bool StartsFirstAgain();
   void SayThatItIsLost();
   void WaitBeforeTry();
   void ReadWithoutSlot0(const Error& why);
@@ -214,12 +218,14 @@ class JobFollower {
   // From the first lost connection until one that is of use: it brought something, or it held.
   struct Outage {
     std::string why;
+    std::chrono::milliseconds limit{0};
     TimePoint give_up;
     std::chrono::milliseconds pause{0};  // before the next try
     bool said = false;
     bool back_said = false;
   };
   std::optional<Outage> outage_;
+  std::optional<Error> not_again_;  // why the agent on the first host does not start again
   TimePoint attached_since_{};
   bool brought_something_ = false;  // this connection: an event, or a piece of a log
 };

@@ -181,14 +181,29 @@ class Faults(FaultsCase):
         self.user.run("down").expect(0)
         self.assert_nothing_left()
 
-    def test_an_attached_up_says_that_nobody_watches_its_job_any_more(self):
+    def test_an_attached_up_starts_the_agent_again_that_was_killed_with_all_of_its_job(self):
         script = "echo begin; exec sleep infinity"
         up = self.user.start("up", self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", script])))
         self.user.wait_for_output(up, b"begin")  # up knows by now that the job has begun
         self.user.wait_until_tasks_run()
         self.kill_all_of_tfdist()
-        self.assertEqual(up.wait(60), 3, up.err.read_text())
-        self.assertIn("the job has not ended, and no agent of it runs any more", up.err.read_text())
+        self.user.wait_for_status(lambda s: s["state"] == "running" and any(task["run"] + s["attempt"] > 2 for task in s["tasks"]),
+                                  "tasks start again")
+        self.assertRegex(up.err.read_text(), r"tfdist: 127\.0\.0\.1: all processes of tfdist there were killed .*; its agent runs again\n")
+        self.user.run("down").expect(0)
+        self.assertEqual(up.wait(60), 1, up.err.read_text())
+        self.assert_nothing_left()
+
+    def test_logs_say_that_nobody_watches_the_job_any_more(self):
+        file = self.user.write("cluster.toml", clusters.local("job", ["sh", "-c", "echo begin; exec sleep infinity"]))
+        self.user.run("up", "-d", file).expect(0)
+        self.user.wait_until_tasks_run()
+        logs = self.user.start("logs", "-f")
+        self.user.wait_for_output(logs, b"begin")
+        self.kill_all_of_tfdist()
+        self.assertEqual(logs.wait(60), 3, logs.err.read_text())
+        self.assertRegex(logs.err.read_text(), r"the job has not ended, and no agent of it runs any more: all processes of tfdist there were killed "
+                                               r"at once, .*\n  try: tfdist restart job-\S+ @127\.0\.0\.1 starts it again; tfdist down job-")
         self.user.run("down").expect(0)
         self.assert_nothing_left()
 

@@ -880,6 +880,58 @@ class Faults(OverSsh):
         self.user.run("down").expect(0)
         self.assert_nothing_left(hosts)
 
+    def reboot(self, host):
+        host.crash()
+        host.start(True)
+        host.wait_until_up()
+
+    def test_up_starts_the_agent_of_a_rebooted_first_host_again(self):
+        hosts = self.start_hosts(2, own_network=True)
+        up = self.user.start("up", self.write(hosts, shell("echo begin; exec sleep infinity"), layout="mirrored"))
+        self.user.wait_until_tasks_run()
+        self.user.wait_for_output(up, b"begin")
+        self.reboot(hosts[0])
+        status = self.user.wait_for_status(
+            lambda s: s["attempt"] == 2 and all(task["state"] == "running" for task in s["tasks"]), "all tasks run again")
+        self.assertEqual({host["state"] for host in status["hosts"]} & {"lost", "slow"}, set(), status)
+        said = up.err.read_text()
+        self.assertIn(f"tfdist: {hosts[0].address}: the host was restarted; its agent runs again\n", said)
+        self.assertIn("tfdist: connected again\n", said)
+        self.user.run("down").expect(0)
+        self.assertEqual(up.wait(60), 1)
+        self.assert_nothing_left(hosts)
+
+    def test_restart_goes_on_with_a_job_whose_hosts_were_all_rebooted(self):
+        hosts = self.start_hosts(2)
+        self.start_detached(hosts, shell("exec sleep infinity"), layout="mirrored")
+        job = self.user.job_id()
+        for host in hosts:
+            self.reboot(host)
+        command = f"tfdist restart {job} @{hosts[0].address} starts it again; tfdist down {job} ends what is left\n"
+        self.assertIn(f"  no agent of it runs on {hosts[0].address}: the host was restarted; {command}", self.user.run("status").out)
+        self.assertIn(f"no agent of the job runs on {hosts[0].address}: the host was restarted; {command}", self.user.run("events").err)
+        self.assertIn(f"host {hosts[0].address}: the host was restarted\n  try: {command}", self.user.run("why").out)
+        self.assertIn(f"no agent of it runs any more: the host was restarted\n  try: {command}", self.user.run("logs", "-f").expect(3).err)
+        restart = self.user.run("restart", job, f"@{hosts[0].address}").expect(0)
+        for host in hosts:
+            self.assertIn(f"tfdist: {host.address}: the host was restarted; its agent runs again\n", restart.err)
+        self.user.wait_until_tasks_run()
+        for host in hosts:
+            self.assertEqual(len([p for p in host.processes() if p.argv == ["sleep", "infinity"]]), 1)
+        self.user.run("down").expect(0)
+        self.assert_nothing_left(hosts)
+
+    def test_a_first_host_whose_agent_cannot_start_again_is_told(self):
+        hosts = self.start_hosts(2)
+        self.start_detached(hosts, shell("exec sleep infinity"), layout="mirrored")
+        old = self.user.job_id()
+        for host in hosts:
+            self.reboot(host)
+        self.start_detached(hosts, shell("exec sleep infinity"), layout="mirrored")
+        restart = self.user.run("restart", old).expect(3)
+        self.assertIn(f"tfdist: {hosts[0].address}: agent start: a job named 'job' runs already: {self.user.job_id()}", restart.err)
+        self.user.run("down").expect(0)
+
     def test_when_the_first_host_is_lost_status_says_what_the_others_know(self):
         hosts = self.start_hosts(3)
         self.user.run("up", "-d", self.write(hosts, shell("exec sleep infinity"))).expect(0)

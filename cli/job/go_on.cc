@@ -1,0 +1,23 @@
+#include "cli/job/go_on.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tfdist::cli {
+
+std::string CommandToStartAgain(const JobRecord& record, int slot) {
+  const bool has_tasks =
+      std::ranges::find(record.tasks, slot, &JobRecord::Task::slot) != record.tasks.end();
+  return fmt::format("tfdist restart {}{}", record.id,
+                     has_tasks ? " @" + record.hosts.at(static_cast<size_t>(slot)).name : "");
+}
+
+std::string WhatGoesOnWith(const JobRecord& record, const std::string& killed) {
+  std::string down = fmt::format("tfdist down {} ends what is left", record.id);
+  // The nodes of an allocation that has ended are others' by now.
+  if (killed.empty() || !record.hosts.at(0).slurm_job.empty()) return down;
+  return fmt::format("{} starts it again; {}", CommandToStartAgain(record, 0), down);
+}
+
+}  // namespace tfdist::cli
