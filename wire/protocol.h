@@ -31,6 +31,9 @@ inline constexpr int kOldestVersion = 2;
 // ---------------------------------------------------------------------------------------------
 // Messages
 
+// Pings have this id, and so has what an agent says unasked: an error of RefusalKind::kEnded.
+inline constexpr uint64_t kNoRequest = 0;
+
 struct Message {
   std::string type;
   uint64_t id = 0;

@@ -5,7 +5,7 @@
 namespace tfdist::protocol {
 namespace {
 
-constexpr std::array<std::pair<RefusalKind, std::string_view>, 8> kNames = {{
+constexpr std::array<std::pair<RefusalKind, std::string_view>, 9> kNames = {{
     {RefusalKind::kFailed, "failed"},
     {RefusalKind::kMalformed, "malformed"},
     {RefusalKind::kUnknownRequest, "unknown-request"},
@@ -14,6 +14,7 @@ constexpr std::array<std::pair<RefusalKind, std::string_view>, 8> kNames = {{
     {RefusalKind::kTooMany, "too-many"},
     {RefusalKind::kNameTaken, "name-taken"},
     {RefusalKind::kPortTaken, "port-taken"},
+    {RefusalKind::kEnded, "ended"},
 }};
 
 }  // namespace

@@ -19,6 +19,7 @@ enum class RefusalKind {
   kTooMany,         // a limit of this agent is reached
   kNameTaken,       // a job of this name runs already
   kPortTaken,       // a port of the plan cannot be had
+  kEnded,           // the job was ended before it began
 };
 std::string_view RefusalKindName(RefusalKind kind);
 // The kind of that name; kFailed when it is none.

@@ -79,13 +79,15 @@ Requests::Parts Agent::RequestParts() {
 }
 
 Requests::Actions Agent::RequestActions() {
-  return {.committed = [this] { return membership_.committed(); },
-          .contact = [this] { return FindContact(); },
-          .read_log = [this](auto... args) { return logs_.Open(std::move(args)...); },
-          .look = [this](const auto& request,
-                         auto done) { membership_.Look(request, std::move(done)); },
-          .remove_folder = [this](auto done) { RemoveFolder(std::move(done)); },
-          .leave = [this] { departure_.Leave(); }};
+  return {
+      .committed = [this] { return membership_.committed(); },
+      .contact = [this] { return FindContact(); },
+      .read_log = [this](auto... args) { return logs_.Open(std::move(args)...); },
+      .look = [this](const auto& request,
+                     auto done) { membership_.Look(request, std::move(done)); },
+      .say_to_others = [this](const auto& one, const auto& m) { sessions_.SendToAllBut(one, m); },
+      .remove_folder = [this](auto done) { RemoveFolder(std::move(done)); },
+      .leave = [this] { departure_.Leave(); }};
 }
 
 void Agent::OnMessage(const std::shared_ptr<Session>& session, const protocol::Message& message) {

@@ -222,6 +222,19 @@ TEST_F(AgentTest, AJobThatIsEndedBeforeItsCommitIsNotCommitted) {
   WaitUntilNothingIsLeft();
 }
 
+TEST_F(AgentTest, WhoBringsAJobUpIsToldThatAnotherEndsIt) {
+  Job job = Prepare(1, {{"worker:0", 0, kForever}});
+  AgentClient another = Attach(0);
+  another.WaitForHello(protocol::Serving::kAgent);
+  another.Send(type::kSweep);
+  const protocol::Message said = job.clients[0].Wait(
+      [](const protocol::Message& message) { return message.id == protocol::kNoRequest; },
+      "a word unasked");
+  EXPECT_EQ(said.type, type::kError);
+  EXPECT_EQ(said.body.at("kind"), "ended");
+  WaitUntilNothingIsLeft();
+}
+
 TEST_F(AgentTest, AJobThatIsEndedWhileItsCommitIsWrittenEnds) {
   Job job = Prepare(2, {{"worker:0", 0, kForever}, {"worker:1", 1, kForever}});
   AgentClient& client = job.clients[0];

@@ -79,7 +79,7 @@ void Requests::Dispatch(const SessionPtr& session, const Message& message) {
   if (type == type::kLook) return Look(session, message);
   if (type == type::kStop) return Stop(reply, message);
   if (type == type::kRestart) return Restart(reply, message);
-  if (type == type::kSweep) return Sweep(reply, message);
+  if (type == type::kSweep) return Sweep(session, message);
   if (type == type::kCommit) return Commit(reply, message);
   if (type == kContactRequest) return reply.Ok(actions_.contact());
   NeedUncommitted();
@@ -285,14 +285,24 @@ void Requests::Restart(const Reply& reply, const Message& message) {
   coordinator.WhenWritten([reply, runs = std::move(runs)] { reply.Ok({{"runs", runs}}); });
 }
 
-void Requests::Sweep(const Reply& reply, const Message& message) {
+void Requests::Sweep(const SessionPtr& session, const Message& message) {
+  const Reply reply(session, message.id);
   const Goal goal = message.body.value("force", false) ? Goal::kKill : Goal::kStop;
   if (parts_.coordinator != nullptr) parts_.coordinator->Abandon("its host was swept");
+  SayThatItNeverBegins(session);
   parts_.member.Sweep(goal, [this, reply](const protocol::Census& census) {
     reply.Ok(census);
     // The coordinator leaves by itself, once the end of the job is in its journal.
     if (parts_.coordinator == nullptr || !parts_.coordinator->committing()) actions_.leave();
   });
+}
+
+void Requests::SayThatItNeverBegins(const SessionPtr& who_ends_it) const {
+  const bool begins =
+      parts_.coordinator != nullptr ? parts_.coordinator->committing() : actions_.committed();
+  if (begins) return;
+  const Refusal ended(RefusalKind::kEnded, Phase::kStart, "the job was ended before it began");
+  actions_.say_to_others(who_ends_it, protocol::ErrorMessage(protocol::kNoRequest, ended));
 }
 
 Coordinator& Requests::NeedCoordinator() const {

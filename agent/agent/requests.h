@@ -42,6 +42,8 @@ class Requests {
     // This host's tasks, now; `done` gets what was seen.
     std::function<void(const protocol::LookRequest&, std::function<void(protocol::HostLook)> done)>
         look;
+    // To all sessions but that one.
+    std::function<void(const std::shared_ptr<Session>&, const protocol::Message&)> say_to_others;
     // `left`: what could not be removed, or empty.
     std::function<void(std::function<void(const std::string& left)> done)> remove_folder;
     std::function<void()> leave;
@@ -73,7 +75,9 @@ class Requests {
   void Look(const std::shared_ptr<Session>& session, const protocol::Message& message);
   void Restart(const Reply& reply, const protocol::Message& message);
   void Stop(const Reply& reply, const protocol::Message& message);
-  void Sweep(const Reply& reply, const protocol::Message& message);
+  void Sweep(const std::shared_ptr<Session>& session, const protocol::Message& message);
+  // To the `up` that brings the job up: what it waits for will not come.
+  void SayThatItNeverBegins(const std::shared_ptr<Session>& who_ends_it) const;
 
   [[nodiscard]] Coordinator& NeedCoordinator() const;
   void NeedUncommitted() const;

@@ -115,7 +115,10 @@ void Coordinator::Commit(const JobPlan& plan, std::function<void(Outcome<void>&)
     Outcome<void> already;
     return done(already);
   }
-  if (abandoned_) FailState(Phase::kCommit, "the job was ended before it began: " + *abandoned_);
+  if (abandoned_) {
+    throw protocol::Refusal(protocol::RefusalKind::kEnded, Phase::kCommit,
+                            "the job was ended before it began: " + *abandoned_);
+  }
   if (control_) control_->Tick();  // if this process was stopped just now, no host is to blame
   CheckPlan(plan);
   if (std::exchange(commit_under_way_, true)) {

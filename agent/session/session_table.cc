@@ -29,6 +29,14 @@ void SessionTable::PumpStreams() {
   for (const auto& session : sessions) session->PumpStreams();
 }
 
+void SessionTable::SendToAllBut(const std::shared_ptr<Session>& one,
+                                const protocol::Message& message) {
+  const std::vector<std::shared_ptr<Session>> sessions(sessions_.begin(), sessions_.end());
+  for (const auto& session : sessions) {
+    if (session != one) session->Send(message);
+  }
+}
+
 bool SessionTable::HasReaders() const {
   return std::any_of(sessions_.begin(), sessions_.end(),
                      [](const auto& session) { return session->HasOpenStreams(); });

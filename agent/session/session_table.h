@@ -20,6 +20,7 @@ class SessionTable {
 
   // Something new may be there for streams.
   void PumpStreams();
+  void SendToAllBut(const std::shared_ptr<Session>& one, const protocol::Message& message);
   // Somebody still reads, or has not taken all that was sent.
   [[nodiscard]] bool HasReaders() const;
   [[nodiscard]] size_t size() const { return sessions_.size(); }

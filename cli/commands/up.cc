@@ -475,11 +475,11 @@ class Launch {
     SayImages();
   }
 
-  // By Ctrl-C, or by `down`; says which.
-  bool IsToStop(std::string_view then) {
+  // By Ctrl-C, or by `down`, here or of another machine (`is_ended`); says which.
+  bool IsToStop(std::string_view then, bool is_ended = false) {
     if (mark_) mark_->mark().KeepFresh();
     const bool interrupted = interrupts_->Take() > 0;
-    if (!interrupted && !(mark_ && mark_->mark().IsAskedToStop())) return false;
+    if (!interrupted && !is_ended && !(mark_ && mark_->mark().IsAskedToStop())) return false;
     interrupted_ = true;
     Say("tfdist: {}{}\n", interrupted ? "interrupted" : "ended by tfdist down", then);
     return true;
@@ -562,7 +562,7 @@ class Launch {
       if (fds[0].revents != 0) return true;
       const TimePoint now = SystemClock().Now();
       SaySetUpLines(deployment);
-      if (!give_up && IsToStop(": rolling back")) {
+      if (!give_up && IsToStop(": rolling back", deployment.IsEnded())) {
         deployment.Cancel();
         give_up = now + kRollBackLimit;
         next_word = now + kSlowRollBack;
@@ -774,7 +774,7 @@ class Launch {
   }
 
   int Failed(const Deployment::Outcome& outcome) {
-    if (interrupted_) LeaveInterrupted();
+    if (interrupted_ || (outcome.ended && IsToStop("", true))) LeaveInterrupted();
     KeepRecordIfNeeded(WhyOf(outcome));
     if (IsRefusedByKept(outcome)) {
       Say("tfdist: nothing was started\n");
@@ -903,7 +903,7 @@ class Launch {
     SaySetUpLines(deployment);
     left_ = deployment.HostsNotRolledBack();
     if (!through || interrupted_) LeaveInterrupted();
-    LeaveIfToStop();
+    if (IsToStop("", deployment.IsEnded())) LeaveInterrupted();
     return deployment.TakeOutcome();
   }
 

@@ -254,6 +254,7 @@ Deployment::Outcome Deployment::TakeOutcome() {
   std::vector<std::optional<protocol::SharedFolder>> shared;
   outcome.committed = committed_;
   outcome.in_doubt = in_doubt_;
+  outcome.ended = ended_;
   outcome.taken_slot = FirstTaken().value_or(0);
   outcome.name_taken = hosts_[outcome.taken_slot]->name_taken;
   for (auto& host : hosts_) {
@@ -386,22 +387,31 @@ void Deployment::BringUp(int slot) {
 template <typename Step>
 bool Deployment::Pass(Gate& gate, int slot, const char* name, Step step) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
-  const std::string& host_name = plan_.hosts[static_cast<size_t>(slot)].name;
   try {
     host.steps.Begin(name);
     step();
   } catch (const std::exception& error) {  // one bad host hides no other
-    host.failure = FailureOf(error, host_name);
-    host.failed = true;
+    Fail(slot, error);
     if (const auto* taken = dynamic_cast<const protocol::NameTaken*>(&error)) {
       host.name_taken = *taken;
     }
   }
   gate.Arrive(!host.failure);
-  return WaitAt(gate, host);
+  return WaitAt(gate, slot);
 }
 
-bool Deployment::WaitAt(Gate& gate, Host& host) {
+void Deployment::Fail(int slot, const std::exception& error) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
+  host.failure = FailureOf(error, plan_.hosts[static_cast<size_t>(slot)].name);
+  host.failed = true;
+  if (host.failure->refusal != protocol::RefusalKind::kEnded) return;
+  host.touched = false;  // whoever ends it there also says what is left
+  ended_ = true;
+  Cancel();
+}
+
+bool Deployment::WaitAt(Gate& gate, int slot) {
+  Host& host = *hosts_[static_cast<size_t>(slot)];
   host.steps.Begin(nullptr);
   while (true) {
     const Gate::State state = gate.Wait(500ms);
@@ -409,6 +419,8 @@ bool Deployment::WaitAt(Gate& gate, Host& host) {
     if (host.failure || host.attached.link == nullptr) continue;
     try {
       (void)host.attached.link->Receive(SystemClock().Now());  // sends pings
+    } catch (const protocol::Refusal& refusal) {
+      Fail(slot, refusal);
     } catch (const Error&) {
       continue;  // the next step finds the broken link, and says so
     }

@@ -84,6 +84,8 @@ class Deployment {
 
   // Rolls every host back. Any thread.
   void Cancel();
+  // A host says that another machine's `down` has ended the job: every host is rolled back.
+  [[nodiscard]] bool IsEnded() const { return ended_; }
   // The job is being committed, which cannot be rolled back. The result will be known soon.
   [[nodiscard]] bool Committing() const { return committing_; }
   // Readable once all threads are through.
@@ -110,6 +112,7 @@ class Deployment {
   // After DoneFd became readable.
   struct Outcome {
     bool committed = false;
+    bool ended = false;     // IsEnded()
     bool in_doubt = false;  // slot 0 was asked to commit, and it is not known whether it did
     std::vector<Failure> failures;        // why hosts could not be brought up, with their hosts
     std::vector<Error> roll_back_errors;  // of what is not confirmed to be removed again
@@ -220,7 +223,8 @@ class Deployment {
   // hosts. False: the deployment is off.
   template <typename Step>
   bool Pass(Gate& gate, int slot, const char* name, Step step);
-  bool WaitAt(Gate& gate, Host& host);
+  bool WaitAt(Gate& gate, int slot);
+  void Fail(int slot, const std::exception& error);
   void AddTroubles(std::vector<NameWarning>& warnings) const;
   [[nodiscard]] std::optional<size_t> FirstTaken() const;
   [[nodiscard]] bool SaysTheSameAsTheFirst(const Host& host) const;
@@ -252,6 +256,7 @@ class Deployment {
   Gate equipped_;
   Gate settled_;  // never cancelled: a commit is waited for
   std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> ended_ = false;
   std::atomic<bool> committing_ = false;
   std::atomic<bool> committed_ = false;
   std::atomic<bool> in_doubt_ = false;

@@ -25,13 +25,17 @@ constexpr std::chrono::seconds kSilenceLimit{15};
 constexpr std::chrono::seconds kSilenceNamedAfter{5};
 constexpr std::chrono::seconds kWriteLimit{30};
 constexpr std::chrono::milliseconds kBetweenChecks{200};
-// Of all pings: requests count from 1.
-constexpr uint64_t kPingId = 0;
+constexpr uint64_t kPingId = protocol::kNoRequest;
 
 TimePoint Now() { return SystemClock().Now(); }
 
 bool IsPong(const Message& message) {
   return message.id == kPingId && message.type == protocol::type::kOk;
+}
+
+// The agent says unasked that the job will not begin.
+bool IsWordToAll(const Message& message) {
+  return message.id == protocol::kNoRequest && message.type == protocol::type::kError;
 }
 
 LostConnection HungUp(const ByteChannel& channel) {
@@ -151,6 +155,7 @@ std::optional<Message> AgentLink::Next(TimePoint deadline) {
   const TimePoint named_at = Now() + kSilenceNamedAfter;
   while (true) {
     while (auto message = reader_.Next()) {
+      if (greeted_ && IsWordToAll(*message)) protocol::ThrowIfError(*message);
       if (!IsPong(*message)) return message;
     }
     PingWhenDue();

@@ -16,6 +16,14 @@ from tests.support.waiting import wait_for
 KILLED = "its `up` was killed while it brought hosts up"
 
 
+def another_machine(test):
+    """That knows the job, as one with this home folder: the `up` here is not its to stop."""
+    other = Tfdist("other")
+    test.addCleanup(other.close)
+    shutil.copytree(test.user.folder / ".local", other.folder / ".local", ignore=shutil.ignore_patterns("*.lock", "*.up"))
+    return other
+
+
 def setUpModule():
     check_possible()
 
@@ -155,10 +163,7 @@ fi
         self.addCleanup(hosts[2].thaw)
         up = self.user.start("up", self.write(hosts, shell("exec sleep infinity"), layout="mirrored"))
         wait_for(lambda: self.agents(hosts[0]) and self.agents(hosts[1]), lambda: f"two agents; {up.err.read_text()}")
-        # Another machine's `down`, as of one with this home folder: the `up` there is not its to stop.
-        other = Tfdist("other")
-        self.addCleanup(other.close)
-        shutil.copytree(self.user.folder / ".local", other.folder / ".local", ignore=shutil.ignore_patterns("*.lock", "*.up"))
+        other = another_machine(self)
         self.hold_logins(hosts[0], 1)  # the question to the coordinator
         self.hold_logins(hosts[1], 0)
         down = other.start("down", "job")
@@ -174,6 +179,41 @@ fi
         self.assertNotRegex(up.err.read_text(), "start.* again")
         events = self.user.run("events", "--json", "job")
         self.assertNotIn('"restarting"', events.out, events)
+
+
+class DownOfAnotherMachine(OverSsh):
+    """The agents tell the `up` that waits for them."""
+
+    def assert_up_was_told(self, up):
+        self.assertEqual(up.wait(30), 130, up.err.read_text())
+        said = up.err.read_text()
+        self.assertRegex(said, "tfdist: ended by tfdist down(: rolling back)?\ntfdist: nothing was started\n")
+        self.assertNotIn("error", said)
+        self.assertEqual(json.loads(self.user.run("list", "--json").expect(0).out), [])
+
+    def test_while_hosts_are_set_up(self):
+        hosts = self.start_hosts(2)
+        file = self.write(hosts, shell("exec sleep infinity"))
+        with open(file, "a") as text:
+            text.write('[setup]\ncommand = ["sleep", "1234"]\n')
+        up = self.user.start("up", file)
+        wait_for(lambda: all(any(process.argv == ["sleep", "1234"] for process in host.processes()) for host in hosts),
+                 lambda: f"two set-ups; {up.err.read_text()}")
+        another_machine(self).run("down", "job", seconds=60).expect(0)
+        self.assert_up_was_told(up)
+        self.assert_nothing_left(hosts)
+
+    def test_while_one_host_does_not_answer(self):
+        hosts = self.start_hosts(2)
+        hosts[1].freeze()
+        self.addCleanup(hosts[1].thaw)
+        up = self.user.start("up", self.write(hosts, shell("exec sleep infinity")))
+        wait_for(lambda: any("agent" in process.argv[1:] for process in hosts[0].processes()), lambda: f"an agent; {up.err.read_text()}")
+        down = another_machine(self).start("down", "job")
+        self.assert_up_was_told(up)
+        hosts[1].thaw()
+        self.assertEqual(down.wait(90), 0, down.err.read_text())
+        self.assert_nothing_left(hosts)
 
 
 class ClosedTerminal(unittest.TestCase):
