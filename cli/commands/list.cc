@@ -46,7 +46,9 @@ for file in $(grep -las '/jobs/[^/]*/h[0-9]' /proc/[0-9]*/cmdline); do
   info=$(printf '%s\n' "$folder" | sed 's|\(/jobs/[^/]*/h[0-9]*\).*|\1/slot.json|')
   from=
   if [ -f "$info" ] && [ -O "$info" ]; then from=$(sed -n 's/.*"started_by":"\([^"\\]*\)".*/\1/p' "$info"); fi
-  printf '%s %s %s %s\n' "$(ls -ld "${file%/cmdline}" 2>/dev/null | awk '{print $3}')" "$(printf '%s\n' "$words" | sed -n 2p)" "${from:--}" "$folder"
+  role=$(printf '%s\n' "$words" | sed -n 2p)
+  if [ "$role $(printf '%s\n' "$words" | sed -n 4p)" = 'holder set-up' ]; then role=set-up; fi
+  printf '%s %s %s %s\n' "$(ls -ld "${file%/cmdline}" 2>/dev/null | awk '{print $3}')" "$role" "${from:--}" "$folder"
 done
 cat /proc/1/cmdline >/dev/null 2>&1 || echo hidden)sh";
 // Its last line where /proc hides what other accounts run (hidepid in proc(5)).

@@ -326,7 +326,7 @@ int PruneCommand(const PruneArguments& arguments) {
   SayWhatIsForgotten(forgotten, records.size());
   for (const JobRecord& record : records) {
     if (!IsLeftByItsUp(record)) continue;
-    Print("kept {0}: {1}; tfdist down {0} ends what it left\n", record.id, WhyItIsLeft(record));
+    Print("kept {}: {}; {}\n", record.id, WhyItIsLeft(record), HowToEndWhatIsLeft(record));
   }
   return ExitCodeOf(rest, surveys);
 }

@@ -211,7 +211,7 @@ int SayWhyItHasNotBegun(const JobRecord& record, const std::string& not_begun, b
     value["why"] = not_begun.empty() ? WhyItIsLeft(record) : not_begun;
     PrintJson(value);
   } else if (not_begun.empty()) {
-    Print("job {0}: {1}; tfdist down {0} ends what it left\n", record.id, WhyItIsLeft(record));
+    Print("job {}: {}; {}\n", record.id, WhyItIsLeft(record), HowToEndWhatIsLeft(record));
   } else {
     Print("job {}: {}: {}\n", record.id, StateName(record.last_seen), not_begun);
   }

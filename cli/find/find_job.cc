@@ -295,7 +295,7 @@ NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
   if (IsLeftByItsUp(record)) {
     return {Phase::kUsage,
             fmt::format("{} of job {} is not there: {}", what, record.id, WhyItIsLeft(record)),
-            fmt::format("tfdist down {} ends what it left", record.id)};
+            HowToEndWhatIsLeft(record)};
   }
   if (const auto why = WhyNotBegun(record)) {
     return {Phase::kUsage, fmt::format("{} of job {} is not there: {}", what, record.id, *why),

@@ -1,5 +1,7 @@
 #include "cli/find/last_seen.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -49,14 +51,24 @@ LastSeen Ask(const JobRecord& record) {
   }
   if (!is_left || seen.stage != Stage::kStarting) return seen;
   seen.why = WhyItIsLeft(record);
-  if (!is_there && NothingIsOnOtherHosts(record)) seen.stage = Stage::kNotStarted;
+  if (is_there || !NothingIsOnOtherHosts(record)) return seen;
+  seen.stage = Stage::kNotStarted;
+  if (record.elsewhere) seen.why = "its `up` ended before it had started it";
   return seen;
 }
 
 }  // namespace
 
 std::string WhyItIsLeft(const JobRecord& record) {
-  return record.last_seen.why.empty() ? std::string(kUpWasKilled) : record.last_seen.why;
+  if (!record.last_seen.why.empty()) return record.last_seen.why;
+  if (!record.elsewhere) return std::string(kUpWasKilled);
+  return fmt::format(
+      "the `up` of {} has not started it yet, and whether that still runs is not known here",
+      record.started_by.empty() ? "another machine" : record.started_by);
+}
+
+std::string HowToEndWhatIsLeft(const JobRecord& record) {
+  return fmt::format("tfdist down {} ends {}", record.id, record.elsewhere ? "it" : "what it left");
 }
 
 void LookAgain(std::vector<JobRecord>& records) {

@@ -191,17 +191,34 @@ class DownOfAnotherMachine(OverSsh):
         self.assertNotIn("error", said)
         self.assertEqual(json.loads(self.user.run("list", "--json").expect(0).out), [])
 
-    def test_while_hosts_are_set_up(self):
-        hosts = self.start_hosts(2)
+    def set_up(self, hosts):
+        """Until the set-up of each host runs: the cluster file, and `up`."""
         file = self.write(hosts, shell("exec sleep infinity"))
         with open(file, "a") as text:
             text.write('[setup]\ncommand = ["sleep", "1234"]\n')
         up = self.user.start("up", file)
         wait_for(lambda: all(any(process.argv == ["sleep", "1234"] for process in host.processes()) for host in hosts),
                  lambda: f"two set-ups; {up.err.read_text()}")
+        return file, up
+
+    def test_while_hosts_are_set_up(self):
+        hosts = self.start_hosts(2)
+        _, up = self.set_up(hosts)
         another_machine(self).run("down", "job", seconds=60).expect(0)
         self.assert_up_was_told(up)
         self.assert_nothing_left(hosts)
+
+    def test_who_finds_the_job_by_its_file_is_told_that_it_has_not_started(self):
+        hosts = self.start_hosts(2)
+        file, up = self.set_up(hosts)
+        colleague = Tfdist("colleague")
+        self.addCleanup(colleague.close)
+        self.assertRegex(colleague.run("list", file).expect(0).out, r"no task runs .*127\.")
+        self.assertRegex(colleague.run("status", file).expect(0).out,
+                         "the `up` of .*@.* has not started it yet, and whether that still runs is not known here; tfdist down job-.* ends it\n")
+        down = colleague.run("down", file, seconds=60).expect(0)
+        self.assert_up_was_told(up)
+        self.assert_nothing_left(hosts, said=down.err)
 
     def test_while_one_host_does_not_answer(self):
         hosts = self.start_hosts(2)
