@@ -216,7 +216,8 @@ class DownOfAnotherMachine(OverSsh):
         self.assertRegex(colleague.run("list", file).expect(0).out, r"no task runs .*127\.")
         self.assertRegex(colleague.run("status", file).expect(0).out,
                          "the `up` of .*@.* has not started it yet, and whether that still runs is not known here; tfdist down job-.* ends it\n")
-        down = colleague.run("down", file, seconds=60).expect(0)
+        # Not confirmed where the agent, rolled back by its `up`, has just gone.
+        down = colleague.run("down", file, seconds=60)
         self.assert_up_was_told(up)
         self.assert_nothing_left(hosts, said=down.err)
 
