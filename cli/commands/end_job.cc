@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/failures.h"
@@ -38,6 +39,8 @@ constexpr auto kAnswerLimit = 15s;
 constexpr auto kEndLimit = 10min;
 // An `up` that is asked to stop rolls back within 10 s, or waits for a commit's answer.
 constexpr auto kUpLimit = 45s;
+constexpr auto kLeavingLimit = 5s;
+constexpr auto kLookAgain = 200ms;
 // After this long the user is told what the command waits for.
 constexpr auto kSlow = 1s;
 
@@ -118,13 +121,27 @@ protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint 
   return attached.link->Ask<protocol::Census>(type::kSweep, {{"force", force}}, deadline);
 }
 
+// An agent of a job that has not begun removes its folder first, and ends a moment later.
+protocol::Census SweepOnceLeft(const JobRecord& record, int slot, bool force, TimePoint deadline,
+                               std::vector<std::string>& details) {
+  const TimePoint limit = In(kLeavingLimit);
+  while (true) {
+    try {
+      return Sweep(record, slot, force, deadline, details);
+    } catch (const FolderGone&) {
+      if (SystemClock().Now() >= limit) throw;
+    }
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
 // The host is asked directly.
 Swept SweepHost(const JobRecord& record, int slot, bool force) {
   const TimePoint deadline = In(kEndLimit);
   Swept swept;
   try {
     protocol::Census census = AskAgainWhenCutOff(
-        deadline, [&] { return Sweep(record, slot, force, deadline, swept.details); });
+        deadline, [&] { return SweepOnceLeft(record, slot, force, deadline, swept.details); });
     swept.left = std::move(census.left);
     swept.unknown = std::move(census.unknown);
     swept.clients = std::move(census.clients);

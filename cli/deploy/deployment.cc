@@ -158,6 +158,12 @@ std::vector<protocol::ContainerDescription> ContainersOf(
   return all;
 }
 
+// Who ends the job on that host also says what is left there.
+bool IsEndedBySomebody(const std::exception& error) {
+  const auto* refusal = dynamic_cast<const protocol::Refusal*>(&error);
+  return refusal != nullptr && refusal->kind() == protocol::RefusalKind::kEnded;
+}
+
 Deployment::Failure FailureOf(const std::exception& thrown, const std::string& host) {
   const auto* error = dynamic_cast<const Error*>(&thrown);
   // Else out of memory, or of threads.
@@ -404,8 +410,8 @@ void Deployment::Fail(int slot, const std::exception& error) {
   Host& host = *hosts_[static_cast<size_t>(slot)];
   host.failure = FailureOf(error, plan_.hosts[static_cast<size_t>(slot)].name);
   host.failed = true;
-  if (host.failure->refusal != protocol::RefusalKind::kEnded) return;
-  host.touched = false;  // whoever ends it there also says what is left
+  if (!IsEndedBySomebody(error)) return;
+  host.touched = false;
   ended_ = true;
   Cancel();
 }
@@ -1082,6 +1088,10 @@ void Deployment::RollBack(int slot) {
     host.touched = false;
     ReportLeft(slot, left);
   } catch (const Error& error) {
+    if (IsEndedBySomebody(error)) {
+      host.touched = false;
+      return;
+    }
     // The agent removes itself when it hears nothing for kUncommittedLimit.
     host.roll_back_error =
         WithHost(Error(Phase::kStart, "roll-back not confirmed: " + error.cause(),
