@@ -661,7 +661,7 @@ bool NameTheCleaned(const JobRecord& record, const std::vector<Haul>& hauls) {
     if (std::ranges::find(hosts, haul.host) == hosts.end()) hosts.push_back(haul.host);
   }
   if (!hosts.empty())
-    Say("tfdist: the job's folder was cleaned from {}: what its tasks wrote there is gone\n",
+    Say("tfdist: the job's folder is gone from {}: what its tasks wrote there is gone\n",
         FoldHosts(hosts));
   for (const Haul& haul : hauls) {
     if (haul.is_gone)
@@ -678,7 +678,7 @@ NoSuchJob NothingToPull(const JobRecord& record, const std::vector<Haul>& hauls)
   for (const Haul& haul : hauls) hosts.insert(haul.host);
   if (!hosts.contains(record.hosts[0].name)) {
     return {Phase::kUsage,
-            fmt::format("what {} wrote is gone: the folder of job {} was cleaned from {}",
+            fmt::format("what {} wrote is gone: the folder of job {} is gone from {}",
                         FoldHosts(hauls.front().tasks), record.id,
                         FoldHosts({hosts.begin(), hosts.end()})),
             fmt::format("tfdist pull {} brings what other hosts have", record.id)};

@@ -108,7 +108,7 @@ void StartFirstAgain(const JobRecord& record, Attached& attached) {
   std::vector<int> others(record.hosts.size() - 1);
   std::iota(others.begin(), others.end(), 1);
   std::vector<std::string> lines = {StartAgentAgain(record, 0)};
-  std::ranges::move(StartAgentsAgain(record, others), std::back_inserter(lines));
+  std::ranges::move(StartAgentsAgain(record, others).lines, std::back_inserter(lines));
   for (const std::string& line : lines) Say("{}\n", line);
   attached = AttachOrSayThatItIsGone(record);
 }
@@ -152,10 +152,10 @@ void SayWhatHasChanged(const JobRecord& record) {
 // Those that were restarted meanwhile have nobody who starts their agents. Whether the job has all hosts again.
 bool BringBackLostHosts(const JobRecord& record) {
   const std::vector<int> lost = LostHosts(LookAt(record).state);
-  const std::vector<std::string> lines = StartAgentsAgain(record, lost);
-  for (const std::string& line : lines) Say("{}\n", line);
+  const StartedAgain started = StartAgentsAgain(record, lost);
+  for (const std::string& line : started.lines) Say("{}\n", line);
   const TimePoint deadline = SystemClock().Now() + kComeBackLimit;
-  while (!lines.empty() && SystemClock().Now() < deadline) {
+  while (started.any && SystemClock().Now() < deadline) {
     if (LostHosts(LookAt(record).state).empty()) return true;
     std::this_thread::sleep_for(kReconnectPause);
   }

@@ -233,7 +233,7 @@ int StatusUnanswered(const JobRecord& record, const Error& error, bool as_json) 
     return kExitSuccess;
   }
   const std::vector<HostsWord> words = AskOtherHosts(record);
-  const Error whole = AllMissFirst(words) ? NobodyHearsFirst(record, error) : error;
+  const Error whole = WhyFirstIsSilent(record, error, words);
   PrintError(whole);
   value["state"] = "unreachable";
   value["why"] = whole.what();

@@ -36,6 +36,7 @@
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
 #include "cli/find/kept_files.h"
+#include "cli/find/other_hosts.h"
 #include "cli/find/start_again.h"
 #include "cli/hosts/host_names.h"
 #include "cli/job/connector.h"
@@ -214,7 +215,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   options.on_silence = [&record] { return LinesOfSilence(record); };
   options.on_output = [&record] { return LinesOfVainOutput(record); };
   options.on_first_killed = [&record] { return StartAgentAgain(record, 0); };
-  options.on_lost = [&record](const auto& slots) { return StartAgentsAgain(record, slots); };
+  options.on_lost = [&record](const auto& slots) { return StartAgentsAgain(record, slots).lines; };
   PrinterOptions printing = TerminalOptions();
   if (isatty(STDOUT_FILENO) == 0 || isatty(STDERR_FILENO) == 0) printing.stderr_fd = STDERR_FILENO;
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
@@ -231,6 +232,8 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
     }
     if (follower.interrupted()) return kExitInterrupted;
     return succeeded ? kExitSuccess : kExitJobFailed;
+  } catch (const NothingThere&) {
+    throw FolderOfFirstIsGone(record);
   } catch (const OutputClosed& error) {
     Say("tfdist: {}; the job goes on: tfdist logs -f {}\n",
         error.reader_left() ? "nobody reads the output any more" : error.cause(), record.id);

@@ -309,7 +309,7 @@ NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record) {
             fmt::format("tfdist status {} says how it stands", record.id)};
   }
   const std::string gone =
-      fmt::format("{} of job {} is gone: its folder was cleaned from ", what, record.id);
+      fmt::format("{} of job {} is gone: its folder is gone from ", what, record.id);
   const std::vector<std::string> left = HostsWithFolder(record);
   if (left.empty())
     return {Phase::kUsage, gone + record.hosts[0].name, "tfdist prune forgets finished jobs"};

@@ -27,7 +27,7 @@ void PrintResult(const JobRecord& record, const Error& error) {
 void PrintOtherHosts(const JobRecord& record, const Error& error) {
   const LastSeen& seen = record.last_seen;
   const std::vector<HostsWord> words = AskOtherHosts(record);
-  PrintError(AllMissFirst(words) ? NobodyHearsFirst(record, error) : error);
+  PrintError(WhyFirstIsSilent(record, error, words));
   Print("job {}: {} when its first host answered last{}\n", record.id, StateName(seen),
         seen.began_ns == 0
             ? ""

@@ -114,6 +114,8 @@ std::function<bool()> IsFirstOff(const JobRecord& record) {
   return [&record] { return AllMissFirst(AskOtherHosts(record)); };
 }
 
+namespace {
+
 Error NobodyHearsFirst(const JobRecord& record, const Error& error) {
   return Error(error.phase(),
                fmt::format("no answer, neither to this machine nor to the other hosts of the job: "
@@ -123,8 +125,24 @@ Error NobodyHearsFirst(const JobRecord& record, const Error& error) {
       .WithHost(record.hosts[0].name);
 }
 
+}  // namespace
+
 Error WhyFirstIsSilent(const JobRecord& record, const Error& error) {
-  return AllMissFirst(AskOtherHosts(record)) ? NobodyHearsFirst(record, error) : error;
+  return WhyFirstIsSilent(record, error, AskOtherHosts(record));
+}
+
+Error WhyFirstIsSilent(const JobRecord& record, const Error& error,
+                       const std::vector<HostsWord>& words) {
+  if (dynamic_cast<const NothingThere*>(&error) != nullptr) return FolderOfFirstIsGone(record);
+  return AllMissFirst(words) ? NobodyHearsFirst(record, error) : error;
+}
+
+Error FolderOfFirstIsGone(const JobRecord& record) {
+  return Error(
+             Phase::kRun,
+             "the job's folder is gone from it, with the event log: nobody leads the job any more",
+             fmt::format("tfdist down {} ends what is left of it", record.id))
+      .WithHost(record.hosts[0].name);
 }
 
 }  // namespace tfdist::cli

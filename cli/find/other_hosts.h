@@ -38,9 +38,11 @@ std::vector<HostsWord> AskOtherHosts(const JobRecord& record);
 bool AllMissFirst(const std::vector<HostsWord>& words);
 // As a question (ssh::Target::is_off) for one who connects to slot 0; {} where there is nobody to ask. `record` is borrowed.
 std::function<bool()> IsFirstOff(const JobRecord& record);
-// `error` of a first host that the others do not hear either.
-Error NobodyHearsFirst(const JobRecord& record, const Error& error);
-// `error` of a first host that does not answer: as NobodyHearsFirst where the others, who are asked, say so.
+// `error` of a first host that does not answer, or has nothing of the job any more, as `words` of the others, who are asked else,
+// say: is it off?
 Error WhyFirstIsSilent(const JobRecord& record, const Error& error);
+Error WhyFirstIsSilent(const JobRecord& record, const Error& error,
+                       const std::vector<HostsWord>& words);
+Error FolderOfFirstIsGone(const JobRecord& record);
 
 }  // namespace tfdist::cli

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
+#include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {
 namespace {
@@ -16,6 +19,15 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kTryLimit = 10s;
+
+std::vector<std::string> FolderIsGone(const JobRecord& record, int slot) {
+  return {
+      fmt::format("tfdist: {}: the job's folder is gone from it, so its agent cannot start again",
+                  record.hosts.at(static_cast<size_t>(slot)).name),
+      fmt::format("  try: tfdist down {}, then the same `up`; [ssh] remote_dir names a folder that "
+                  "a restart of the host does not empty",
+                  record.id)};
+}
 
 }  // namespace
 
@@ -38,13 +50,23 @@ std::string StartAgentAgain(const JobRecord& record, int slot) {
   }
 }
 
-std::vector<std::string> StartAgentsAgain(const JobRecord& record, const std::vector<int>& slots) {
-  std::vector<std::string> lines(slots.size());
+StartedAgain StartAgentsAgain(const JobRecord& record, const std::vector<int>& slots) {
+  std::vector<std::string> begun(slots.size());
+  std::vector<std::vector<std::string>> gone(slots.size());
   // A host that cannot be reached, or will not, is lost as before.
-  (void)ForEachHost(slots.size(),
-                    [&](size_t at) { lines[at] = StartAgentAgain(record, slots[at]); });
-  std::erase(lines, "");
-  return lines;
+  (void)ForEachHost(slots.size(), [&](size_t at) {
+    try {
+      begun[at] = StartAgentAgain(record, slots[at]);
+    } catch (const NothingThere&) {
+      gone[at] = FolderIsGone(record, slots[at]);
+    }
+  });
+  std::erase(begun, "");
+  StartedAgain started;
+  started.any = !begun.empty();
+  started.lines = std::move(begun);
+  for (const auto& lines : gone) std::ranges::copy(lines, std::back_inserter(started.lines));
+  return started;
 }
 
 }  // namespace tfdist::cli

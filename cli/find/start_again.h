@@ -12,8 +12,14 @@ namespace tfdist::cli {
 // Refusal(kWrongState) where it may in a moment.
 std::string StartAgentAgain(const JobRecord& record, int slot);
 
-// The same in these slots, at once, where the host can be reached now and its part of the job is to go on; a line of each
-// that runs again. Its tasks follow by the job's rules.
-std::vector<std::string> StartAgentsAgain(const JobRecord& record, const std::vector<int>& slots);
+struct StartedAgain {
+  bool any = false;
+  std::vector<std::string>
+      lines;  // of each that runs again, and of each host from which the job's folder is gone
+};
+
+// The same in these slots, at once, where the host can be reached now and its part of the job is to go on. Its tasks follow by
+// the job's rules.
+StartedAgain StartAgentsAgain(const JobRecord& record, const std::vector<int>& slots);
 
 }  // namespace tfdist::cli

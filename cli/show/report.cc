@@ -201,7 +201,8 @@ void ReportEnd(const JobRecord& record, const protocol::JobState& state, bool qu
   for (const auto* doubtful : {&state.unconfirmed, &state.unreachable}) {
     for (const int slot : *doubtful) {
       Say("tfdist: {}: {}; run tfdist down {}\n", HostOfSlot(state, slot),
-          doubtful == &state.unconfirmed ? "processes are left" : "unreachable", record.id);
+          doubtful == &state.unconfirmed ? "processes are left" : "not heard when the job ended",
+          record.id);
     }
   }
 }

@@ -365,11 +365,16 @@ void JobFollower::LookForLostHosts() {
   if (!options_.on_lost) return;
   if (lost_.valid()) {
     if (lost_.wait_for(0s) != std::future_status::ready) return;
-    for (const std::string& line : lost_.get()) printer_.Note("{}", line);
+    // One that stays so is told once.
+    const auto before = std::exchange(lost_lines_, lost_.get());
+    if (lost_lines_ != before) {
+      for (const std::string& line : lost_lines_) printer_.Note("{}", line);
+    }
     look_for_lost_ = Now() + kPauseBetweenLooks;
   }
   if (Now() < look_for_lost_) return;
   const std::vector<int> slots = LostHosts(state_);
+  if (slots.empty()) lost_lines_.clear();
   if (!slots.empty()) lost_ = std::async(std::launch::async, options_.on_lost, slots);
 }
 
@@ -831,7 +836,7 @@ void JobFollower::NameTheCleaned() {
     tasks.push_back(task);
     hosts.insert(host);
   }
-  printer_.Note("tfdist: the job's folder was cleaned from {}: the output of {} is gone",
+  printer_.Note("tfdist: the job's folder is gone from {}: the output of {} is gone",
                 fmt::to_string(fmt::join(hosts, ", ")), fmt::to_string(fmt::join(tasks, ", ")));
 }
 

@@ -209,7 +209,8 @@ class JobFollower {
   std::future<std::vector<std::string>> output_;
   TimePoint look_for_lost_{};  // when
   std::future<std::vector<std::string>> lost_;
-  std::string notes_;  // of FollowOptions::notes_fd: the beginning of a line
+  std::vector<std::string> lost_lines_;  // what it has told last
+  std::string notes_;                    // of FollowOptions::notes_fd: the beginning of a line
   std::string stop_why_;
   bool stop_force_ = false;
   uint64_t stop_id_ = 0;

@@ -109,13 +109,13 @@ class Keep(unittest.TestCase):
             self.user.run("clean", "--yes", "-F", str(self.hosts.ssh_config), "-H", cleaned.name).expect(0)
             logs = self.user.run("logs", job).expect(3)
             self.assertEqual(logs.out, f"{left} | said by {left}\n")
-            self.assertEqual(logs.err, f"tfdist: the job's folder was cleaned from {cleaned.address}: the output of {gone} is gone\n")
+            self.assertEqual(logs.err, f"tfdist: the job's folder is gone from {cleaned.address}: the output of {gone} is gone\n")
             pulled = self.user.run("pull", job, "--to", job).expect(1)
-            self.assertIn(f"tfdist: the job's folder was cleaned from {cleaned.address}: what its tasks wrote there is gone\n", pulled.err)
+            self.assertIn(f"tfdist: the job's folder is gone from {cleaned.address}: what its tasks wrote there is gone\n", pulled.err)
             self.assertEqual([path.name for path in (self.user.folder / job).iterdir() if path.name[0] != "."], [left.replace(":", "-")])
             self.assertEqual(self.user.run("logs", job, gone).expect(3).err, logs.err)
             if cleaned == first:
-                self.assertIn(f"was cleaned from {first.address}; {second.address} still has one\n  try: tfdist logs {job} and tfdist pull {job} bring",
+                self.assertIn(f"is gone from {first.address}; {second.address} still has one\n  try: tfdist logs {job} and tfdist pull {job} bring",
                               self.user.run("why", job).expect(4).err)
         self.user.run("clean", "--yes", "-F", str(self.hosts.ssh_config), "-H", first.name).expect(0)
         for command in ("logs", "pull", "why"):
@@ -352,7 +352,7 @@ class Keep(unittest.TestCase):
         gone = self.user.run("pull", keeping).expect(4)
         folder = "/home/trainer/.cache/tfdist/keep/job"  # as the host sees it
         place = f"scp -r h1:{folder} ."
-        self.assertEqual(gone.err, f"tfdist: what its tasks wrote of job {keeping} is gone: its folder was cleaned from {host.address}\n"
+        self.assertEqual(gone.err, f"tfdist: what its tasks wrote of job {keeping} is gone: its folder is gone from {host.address}\n"
                                    f"  try: what jobs called job keep is still there, and the next one finds it: {place} brings it home; "
                                    "tfdist clean --purge removes it\n")
         self.up([host], shell("echo a trial"))

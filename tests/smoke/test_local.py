@@ -1424,7 +1424,7 @@ class LocalJob(unittest.TestCase):
         for command in ("pull", "restart"):
             gone = self.user.run(command, job)
             self.assertEqual(gone.code, 4, gone)
-            self.assertIn(f"of job {job} is gone: its folder was cleaned from 127.0.0.1", gone.err)
+            self.assertIn(f"of job {job} is gone: its folder is gone from 127.0.0.1", gone.err)
 
     def test_options_that_a_file_has_no_use_for_are_refused(self):
         file = self.write(["true"])

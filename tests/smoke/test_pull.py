@@ -85,7 +85,7 @@ class Pull(unittest.TestCase):
         named = self.pull("result")
         self.assertIn("tfdist: what is left holds no result\n", named.err)
         logs = self.user.run("logs", "job")
-        self.assertIn(f"tfdist: the job's folder was cleaned from {self.hosts[1].address}: the output of worker:1 is gone\n", logs.err)
+        self.assertIn(f"tfdist: the job's folder is gone from {self.hosts[1].address}: the output of worker:1 is gone\n", logs.err)
         job = self.user.job_id()
         down = self.user.run("down", "--purge", job).expect(0)
         self.assertIn(f"tfdist: {self.hosts[1].address}: nothing of job {job} was there any more\n", down.err)

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -918,6 +919,46 @@ class Faults(OverSsh):
         self.user.wait_until_tasks_run()
         for host in hosts:
             self.assertEqual(len([p for p in host.processes() if p.argv == ["sleep", "infinity"]]), 1)
+        self.user.run("down").expect(0)
+        self.assert_nothing_left(hosts)
+
+    def lose_folder(self, host):
+        """It lay in memory, and the host is rebooted."""
+        host.crash()
+        shutil.rmtree(host.home / ".cache/tfdist/jobs")
+        host.start(True)
+        host.wait_until_up()
+
+    def test_a_host_whose_folder_went_with_the_reboot_is_told(self):
+        hosts = self.start_hosts(2, own_network=True)
+        up = self.user.start("up", self.write(hosts, shell("exec sleep infinity"), layout="mirrored", extra='[restart]\nhost_lost = "5s"\n'
+                                                                                                           'orphan_timeout = "10s"\n'))
+        self.user.wait_until_tasks_run()
+        job = self.user.job_id()
+        self.lose_folder(hosts[1])
+        said = (f"tfdist: {hosts[1].address}: the job's folder is gone from it, so its agent cannot start again\n"
+                f"  try: tfdist down {job}, then the same `up`; ")
+        wait_for(lambda: said in up.err.read_text(), lambda: "up says so: " + up.err.read_text(), 60)
+        restart = self.user.run("restart", job, f"@{hosts[1].address}")
+        self.assertIn(said, restart.err)
+        self.assertEqual(up.wait(90), 1)
+        self.assertEqual(up.err.read_text().count(said), 1)
+        self.assertIn(f"tfdist: the job's folder is gone from {hosts[1].address}: the output of worker:1 is gone\n", up.err.read_text())
+        self.assertIn(f"tfdist: {hosts[1].address}: not heard when the job ended; run tfdist down {job}\n", up.err.read_text())
+        self.user.run("down").expect(0)
+
+    def test_a_first_host_whose_folder_went_with_the_reboot_is_told(self):
+        hosts = self.start_hosts(2)
+        up = self.user.start("up", self.write(hosts, shell("echo begin; exec sleep infinity"), layout="mirrored"))
+        self.user.wait_until_tasks_run()
+        self.user.wait_for_output(up, b"begin")
+        job = self.user.job_id()
+        self.lose_folder(hosts[0])
+        said = (f"tfdist: {hosts[0].address}: run: the job's folder is gone from it, with the event log: nobody leads the job any more\n"
+                f"  try: tfdist down {job} ends what is left of it\n")
+        self.assertEqual(up.wait(60), 3)
+        self.assertIn(said, up.err.read_text())
+        self.assertIn(said, self.user.run("status").expect(3).err)
         self.user.run("down").expect(0)
         self.assert_nothing_left(hosts)
 
