@@ -68,7 +68,7 @@ FileHashes::FileHashes(fs::path of, const fs::path& kept_as) : workdir_(std::mov
 }
 
 void FileHashes::Load() {
-  const auto content = ReadFileIfExists(cache_, kMaxCacheBytes);
+  const auto content = ReadOwnFileIfExists(cache_, kMaxCacheBytes);
   if (!content) return;
   for (auto& [path, known] : DecodeHashCache(*content)) known_[path] = {std::move(known), false};
 }

@@ -55,9 +55,23 @@ constexpr std::string_view kStateRemedy =
 
 std::filesystem::path JobsFolder() { return StateFolder() / "jobs"; }
 
+// A record names files that ssh runs commands from. Throws Error(kFiles) where another account has the folder.
+void CheckJobsFolder() {
+  struct stat found {};
+  const std::filesystem::path folder = JobsFolder();
+  if (stat(folder.c_str(), &found) != 0 || found.st_uid == geteuid()) return;
+  throw Error(Phase::kFiles,
+              fmt::format("{} belongs to another account (uid {})", folder.string(), found.st_uid),
+              "run tfdist as that account, or set XDG_STATE_HOME to a folder of your own");
+}
+
 // Throws Error(kFiles) with a remedy.
-void MakeJobsFolder() try { MakePrivateFolder(JobsFolder()); } catch (const Error& error) {
-  throw Error(error.phase(), error.cause(), std::string(kStateRemedy));
+void MakeJobsFolder() try {
+  CheckJobsFolder();
+  MakePrivateFolder(JobsFolder());
+} catch (const Error& error) {
+  throw Error(error.phase(), error.cause(),
+              error.remedy().empty() ? std::string(kStateRemedy) : error.remedy());
 }
 
 std::filesystem::path PathOf(std::string_view id) {
@@ -329,6 +343,15 @@ bool IsRemoved(int mark) {
   return fstat(mark, &found) != 0 || found.st_nlink == 0;
 }
 
+// Invalid: there is none of this account.
+UniqueFd OpenMark(std::string_view id, int flags) {
+  UniqueFd mark(open(MarkPathOf(id).c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat found {};
+  const bool is_own = mark.valid() && fstat(mark.get(), &found) == 0 && S_ISREG(found.st_mode) &&
+                      found.st_uid == geteuid();
+  return is_own ? std::move(mark) : UniqueFd();
+}
+
 std::string OwnerOf(int mark) {
   const std::string text = MarkText(mark);
   std::string_view rest = text;
@@ -338,11 +361,11 @@ std::string OwnerOf(int mark) {
 
 std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
   try {
-    const auto content = ReadFileIfExists(path, kRecordLimitBytes);
+    const auto content = ReadOwnFileIfExists(path, kRecordLimitBytes);
     if (!content) return std::nullopt;
     return DecodeRecord(*content);
   } catch (const Error& e) {
-    LogLine(fmt::format("{} is not a job record, ignoring: {}", path.string(), e.what()));
+    LogLine(fmt::format("{} is no job record of yours, ignoring: {}", path.string(), e.what()));
     return std::nullopt;
   }
 }
@@ -425,7 +448,7 @@ bool HasHost(const JobRecord& record, const HostPlan& host, const SshOptions& ss
 
 BringUpMark::BringUpMark(std::string_view id) : path_(MarkPathOf(id)) {
   MakeJobsFolder();
-  file_.Reset(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  file_.Reset(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!file_.valid() || (flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && !HasNoLocks(errno))) {
     throw Error(Phase::kFiles, WithErrno(fmt::format("cannot make {}", path_.string()), errno),
                 std::string(kStateRemedy));
@@ -443,8 +466,7 @@ void BringUpMark::KeepFresh() const {
 bool BringUpMark::IsAskedToStop() const { return MarkText(file_.get()).size() > owner_.size(); }
 
 std::optional<std::string> StopBringUp(std::string_view id, TimePoint deadline) {
-  const UniqueFd mark(
-      open(MarkPathOf(id).c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const UniqueFd mark = OpenMark(id, O_RDWR | O_APPEND);
   if (!mark.valid() || IsFree(mark.get())) return std::nullopt;
   if (!AskToStop(mark.get())) return OwnerOf(mark.get());
   while (!IsRemoved(mark.get()) && !IsFree(mark.get())) {
@@ -456,7 +478,7 @@ std::optional<std::string> StopBringUp(std::string_view id, TimePoint deadline) 
 
 std::optional<std::string> WhoBringsUp(const JobRecord& record) {
   if (record.last_seen.stage != LastSeen::Stage::kStarting) return std::nullopt;
-  const UniqueFd mark(open(MarkPathOf(record.id).c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd mark = OpenMark(record.id, O_RDONLY);
   if (!mark.valid() || IsFree(mark.get())) return std::nullopt;
   return OwnerOf(mark.get());
 }
@@ -565,6 +587,7 @@ void NoteLastSeen(const JobRecord& record, const LastSeen& seen) {
 }
 
 std::vector<JobRecord> LoadRecords() {
+  CheckJobsFolder();
   std::vector<JobRecord> records;
   std::error_code none;  // no folder: no records
   for (const auto& entry : std::filesystem::directory_iterator(JobsFolder(), none)) {

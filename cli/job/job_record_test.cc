@@ -97,6 +97,35 @@ TEST_F(JobRecordTest, TheNewestComesFirstAndJunkIsPassedOver) {
   EXPECT_EQ(LoadRecords().size(), 1U);
 }
 
+TEST_F(JobRecordTest, APipeInThePlaceOfARecordIsPassedOver) {
+  SaveRecord(Sample("digits-1", "2026-08-01T12:00:00Z"));
+  ASSERT_EQ(mkfifo((folder_ / "tfdist/jobs/digits-2.json").c_str(), 0600), 0);
+  EXPECT_EQ(LoadRecords().size(), 1U);
+}
+
+TEST_F(JobRecordTest, NothingOfAnotherAccountIsBelieved) {
+  if (geteuid() != 0) GTEST_SKIP() << "not root: it cannot give files away";
+  constexpr uid_t kAnother = 12345;
+  SaveRecord(Sample("digits-1", "2026-08-01T12:00:00Z"));
+  const auto jobs = folder_ / "tfdist/jobs";
+  ASSERT_EQ(chown((jobs / "digits-1.json").c_str(), kAnother, kAnother), 0);
+  EXPECT_TRUE(LoadRecords().empty());
+  ASSERT_EQ(chown((jobs / "digits-1.json").c_str(), 0, 0), 0);
+  ASSERT_EQ(chown(jobs.c_str(), kAnother, kAnother), 0);
+  EXPECT_THROW(LoadRecords(), Error);
+}
+
+TEST_F(JobRecordTest, AMarkOfAnotherAccountIsNone) {
+  if (geteuid() != 0) GTEST_SKIP() << "not root: it cannot give files away";
+  const JobRecord record = Sample("digits-1", "2026-08-01T12:00:00Z");
+  SaveRecord(record);
+  const BringUpMark mark(record.id);
+  EXPECT_TRUE(WhoBringsUp(record));
+  constexpr uid_t kAnother = 12345;
+  ASSERT_EQ(chown((folder_ / "tfdist/jobs/digits-1.up").c_str(), kAnother, kAnother), 0);
+  EXPECT_FALSE(WhoBringsUp(record));
+}
+
 TEST_F(JobRecordTest, JobsOfOneSecondHaveAnOrder) {
   const JobRecord first = Sample("digits-20260801T120000Z-aaaaaa", "2026-08-01T12:00:00.007Z");
   const JobRecord second = Sample("digits-20260801T120000Z-000000", "2026-08-01T12:00:00.120Z");

@@ -30,7 +30,7 @@ Brought::Brought(const fs::path& folder, const std::string& job)
   const fs::path memory = StateFolder() / "brought";
   const fs::path path = memory / Sha256Hex(folder_.string());
   MakePrivateFolder(memory);
-  const std::string lines = ReadFileIfExists(path, kMostBytes).value_or("");
+  const std::string lines = ReadOwnFileIfExists(path, kMostBytes).value_or("");
   size_t count = 0;
   for (std::string_view rest = lines; !rest.empty(); ++count) {
     const std::string_view name = TakeUpTo('\0', rest);
