@@ -26,7 +26,8 @@ std::unique_ptr<Stream> LocalLogs::Open(uint64_t id, const protocol::ReadLog& re
   }
   LogStream::Source source{.task_folder = folder_.TaskFolder(request.task),
                            .closed = [this, task = request.task] { return tasks_.LogClosed(task); },
-                           .over = over_};
+                           .over = over_,
+                           .slot_folder = folder_.path()};
   return std::make_unique<LogStream>(loop_, ThreadFor(request), id, request, std::move(source),
                                      std::move(sink));
 }

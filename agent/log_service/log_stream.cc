@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/log/log_cursor.h"
+#include "agent/slot/slot_folder.h"
 
 namespace tfdist::agent {
 namespace {
@@ -43,8 +44,14 @@ class LogStream::Impl : public std::enable_shared_from_this<Impl> {
     // Asked before the read: what is written afterwards is read the next time.
     const LogEnd end = source_.closed() ? LogEnd::kClosed : LogEnd::kOpen;
     const bool last_chance = !follow_ || source_.over();
-    const auto read = [weak = weak_from_this(), cursor = cursor_, limit = credit_, end] {
-      return weak.expired() ? std::nullopt : cursor->Next(limit, end);  // nobody reads any more
+    const auto read = [weak = weak_from_this(), cursor = cursor_, limit = credit_, end,
+                       folder = source_.slot_folder]() -> std::optional<LogPiece> {
+      if (weak.expired()) return std::nullopt;  // nobody reads any more
+      auto piece = cursor->Next(limit, end);
+      if (piece && piece->data.empty() && !IsSlotFolder(folder)) {
+        throw Error(Phase::kLogs, "the job's folder on this host was removed, and its output");
+      }
+      return piece;
     };
     files_.Post(read,
                 [weak = weak_from_this(), last_chance](Outcome<std::optional<LogPiece>>& outcome) {

@@ -16,11 +16,12 @@ namespace tfdist::agent {
 
 class LogStream : public Stream {
  public:
-  // Where the text comes from.
+  // Where the text comes from. Without its slot's folder a log is no empty one, but lost.
   struct Source {
     std::filesystem::path task_folder;
     std::function<bool()> closed;  // no holder writes to it
     std::function<bool()> over;    // nothing will be added
+    std::filesystem::path slot_folder;
   };
   // Where it goes. `send` is called only after `ready` has said true; `end` and `error` at any
   // time.

@@ -225,6 +225,12 @@ std::string Joined(const std::vector<std::string>& refused) {
   return OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000);
 }
 
+Error FolderNotUsed(const std::string& job, const std::vector<std::string>& refused) {
+  return {Phase::kRun,
+          fmt::format("job {} runs on, and its folder is not used: {}", job, Joined(refused)),
+          "once only your account may write there (chmod go-w), the same command again"};
+}
+
 }  // namespace
 
 void CheckRemoteDir(std::string_view remote_dir) {
@@ -285,11 +291,13 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
   std::vector<std::string> refused;
   const std::string line = talk.ReadBehindRefusals(refused, deadline);
   if (const auto pids = After("lost", line)) {
+    // They are well, and can be asked again once nobody else may write there.
+    if (!refused.empty()) throw FolderNotUsed(job, refused);
     throw FolderGone(
-        Phase::kDown,
-        fmt::format("the folder of job {} is {}, and processes of it run: {}", job,
-                    refused.empty() ? "gone" : "not used: " + Joined(refused), OnOneLine(*pids)),
-        fmt::format("end them: kill {}", OnOneLine(*pids)));
+        Phase::kRun,
+        fmt::format("the folder of job {} is gone, and processes of it run: {}", job,
+                    OnOneLine(*pids)),
+        fmt::format("if it was moved, move it back; else end them: kill {}", OnOneLine(*pids)));
   }
   if (line != "run") {
     // Nobody can say then that nothing is there.

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import stat
+import subprocess
 import time
 import unittest
 
@@ -61,6 +62,40 @@ class OverSsh(unittest.TestCase):
 
     def job_folder(self, host):
         return next((host.home / ".cache/tfdist/jobs").iterdir())
+
+
+class FoldersOfHosts(OverSsh):
+    """Of a job that runs."""
+
+    def start_ticking(self):
+        hosts = self.start_hosts(2)
+        self.start_detached(hosts, shell("echo one; exec sleep infinity"), layout="mirrored")
+        wait_for(lambda: self.user.run("logs", "job").out.count("one\n") == 2, "two tasks have written")
+        return hosts
+
+    def test_output_that_was_removed_is_named_while_the_job_runs(self):
+        hosts = self.start_ticking()
+        folder = self.job_folder(hosts[1])
+        subprocess.run(["rm", "-rf", folder], check=True)
+        logs = self.user.run("logs", "job")
+        self.assertEqual(logs.code, 3, logs)
+        self.assertEqual(logs.out, "worker:0 | one\n")
+        self.assertIn("worker:1: output is missing", logs.err)
+        self.assertIn("the job's folder on this host was removed", logs.err)
+        self.user.run("down")
+
+    def test_a_folder_that_others_may_write_to_is_no_reason_to_end_the_job(self):
+        hosts = self.start_ticking()
+        cache = hosts[0].home / ".cache"
+        cache.chmod(0o777)
+        status = self.user.run("status", "job")
+        self.assertIn("runs on, and its folder is not used", status.err)
+        self.assertIn("chmod go-w", status.err)
+        self.assertNotIn("kill", status.err)
+        cache.chmod(0o700)
+        self.assertEqual(self.user.status("job")["state"], "running")
+        self.user.run("down").expect(0)
+        self.assert_nothing_left(hosts)
 
 
 class FourHosts(OverSsh):
