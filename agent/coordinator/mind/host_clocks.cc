@@ -47,7 +47,9 @@ std::optional<protocol::event::Clock> HostClocks::News(
   const int64_t offset_ns = host.wall_ns + best->ahead_ns;
   const bool same =
       known && std::abs(known->offset_ns - offset_ns) <= known->error_ns + best->error_ns + kStep;
-  if (same) return std::nullopt;
+  // The first exchange comes while the job starts, and may have taken long.
+  const bool better = known && best->error_ns + kStep <= known->error_ns / 2;
+  if (same && !better) return std::nullopt;
   host.told_ns = now_ns;
   return protocol::event::Clock{static_cast<int>(slot), offset_ns, best->error_ns};
 }

@@ -28,8 +28,8 @@ class HostClocks {
   // A time on the host's monotonic clock, on the clock of the events' times; nullopt: not measured.
   [[nodiscard]] std::optional<int64_t> ToEventTime(size_t slot, int64_t monotonic_ns) const;
 
-  // How far the host's wall clock is ahead, where that is news: it was not said before, or is
-  // another one than `known` beyond all errors, and some time has passed.
+  // How far the host's wall clock is ahead, where that is news: it was not said before, or, some time later, is another one
+  // than `known` beyond all errors, or was measured far better.
   [[nodiscard]] std::optional<protocol::event::Clock> News(
       size_t slot, const std::optional<protocol::event::Clock>& known, int64_t now_ns);
 

@@ -50,6 +50,23 @@ TEST(HostClocks, AWallClockThatIsWrongIsToldOnceAndAgainWhenItIsSteppedFar) {
   EXPECT_EQ(clocks.News(1, first, kNow + 71 * kSecond)->offset_ns, 10 * kSecond);
 }
 
+TEST(HostClocks, AFarBetterMeasurementTakesThePlaceOfAPoorFirstOne) {
+  HostClocks clocks(1);
+  clocks.Hear(0, Echo(kNow, 400 * kMs, 0, kSecond, 0), kNow + 400 * kMs);
+  const auto first = clocks.News(0, {}, kNow + 400 * kMs);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->offset_ns, 200 * kMs);
+  EXPECT_EQ(first->error_ns, 200 * kMs);
+  const int64_t later = kNow + 61 * kSecond;
+  clocks.Hear(0, Echo(later, kMs, 0, kSecond, 0), later + 2 * kMs);
+  const auto better = clocks.News(0, first, later + 2 * kMs);
+  ASSERT_TRUE(better);
+  EXPECT_EQ(better->offset_ns, 0);
+  EXPECT_EQ(better->error_ns, kMs);
+  clocks.Hear(0, Echo(later + 61 * kSecond, 0, 0, kSecond, 0), later + 61 * kSecond);
+  EXPECT_FALSE(clocks.News(0, better, later + 61 * kSecond)) << "so little is none";
+}
+
 TEST(HostClocks, AnEchoThatCannotBeIsPassedOver) {
   HostClocks clocks(1);
   clocks.Hear(0, {.beat_ns = kNow + 1, .heard_ns = 1, .sent_ns = 2, .wall_ns = 3}, kNow);
