@@ -88,7 +88,8 @@ class Watch {
  private:
   void Connect() {
     if (attached_) return;
-    attached_ = Attach(record_, 0, kTopAttachLimit, IsFirstOff(record_));
+    TimePoint deadline = SystemClock().Now() + kTopAttachLimit;
+    attached_ = AttachToLook(record_, 0, deadline, IsFirstOff(record_));
     view_.live = attached_->hello.serving == protocol::Serving::kAgent;
   }
 

@@ -16,7 +16,7 @@ using OnEvent = std::function<void(const protocol::Event&)>;
 
 void Read(const JobRecord& record, TimePoint& deadline, const OnEvent& on_event,
           const std::optional<LookWish>& wish, JobView& view) {
-  Attached attached = Attach(record, 0, deadline, IsFirstOff(record));
+  Attached attached = AttachToLook(record, 0, deadline, IsFirstOff(record));
   view.live = attached.hello.serving == protocol::Serving::kAgent;
   view.killed = attached.hello.killed.value_or("");
   ReadEvents(*attached.link, record, deadline, on_event, view);

@@ -19,6 +19,7 @@
 #include "cli/ssh/openssh/openssh_masters.h"
 #include "cli/ssh/ssh_transport.h"
 #include "job/layout.h"
+#include "wire/refusal.h"
 
 namespace tfdist::cli {
 namespace {
@@ -177,6 +178,22 @@ Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds lim
                 std::function<bool()> is_off) {
   TimePoint deadline = SystemClock().Now() + limit;
   return Attach(record, slot, deadline, std::move(is_off));
+}
+
+Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,
+                      std::function<bool()> is_off) {
+  try {
+    return Attach(record, slot, deadline, std::move(is_off));
+  } catch (const Error& error) {
+    const bool says_more = dynamic_cast<const NothingThere*>(&error) != nullptr ||
+                           dynamic_cast<const Unreachable*>(&error) != nullptr ||
+                           dynamic_cast<const LostConnection*>(&error) != nullptr ||
+                           dynamic_cast<const ProtocolError*>(&error) != nullptr ||
+                           dynamic_cast<const UsageError*>(&error) != nullptr ||
+                           dynamic_cast<const protocol::Refusal*>(&error) != nullptr;
+    if (says_more) throw;
+    throw WithHost(Unreachable(error.phase(), error.cause(), error.remedy()), error.host());
+  }
 }
 
 Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,

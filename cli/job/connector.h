@@ -69,6 +69,10 @@ Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
                 std::function<bool()> is_off = {});
 Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit,
                 std::function<bool()> is_off = {});
+// The same for who only looks, and asks the other hosts where this one cannot be asked: a login that is refused, a changed
+// host key, or a folder that is not used are Unreachable, too.
+Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,
+                      std::function<bool()> is_off = {});
 
 // An agent that leaves hangs up on a client that has just come. The second time there is its folder, or
 // the agent that follows. `ask` may move `deadline`.

@@ -8,7 +8,7 @@ Attached HostLinks::Attach(int slot, TimePoint& deadline) {
   const auto off = off_.find(slot);
   if (off != off_.end()) std::rethrow_exception(off->second);
   try {
-    return cli::Attach(record_, slot, deadline);
+    return AttachToLook(record_, slot, deadline);
   } catch (const Unreachable&) {
     off_[slot] = std::current_exception();
     throw;

@@ -137,7 +137,7 @@ protocol::JobState JobFollower::Run() {
 Attached JobFollower::AttachToSlot0() {
   TimePoint deadline = Now() + kAttachLimit;
   if (options_.until) deadline = std::min(deadline, *options_.until);
-  return options_.follow ? Attach(record_, 0, deadline, options_.is_first_off)
+  return options_.follow ? AttachToLook(record_, 0, deadline, options_.is_first_off)
                          : hosts_.Attach(0, deadline);
 }
 

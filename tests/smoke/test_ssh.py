@@ -286,6 +286,28 @@ class HostsThatAreOff(OverSsh):
                 self.assertEqual(said.out.count(": its agent last heard from the coordinator "), 2, said.out)
         self.assertEqual(json.loads(self.user.run("why", "--json").out)["state"], "unreachable")
 
+    def test_a_first_host_that_lets_nobody_in_hides_no_other(self):
+        hosts = self.start_hosts(3)
+        self.start_detached(hosts, shell('echo "$TFDIST_TASK on $TFDIST_HOST"; exec sleep infinity'), layout="mirrored")
+        wait_for(lambda: self.user.run("logs", "job").out.count(" on ") == 3, "three tasks have written")
+        cache = hosts[0].home / ".cache"
+        for why, how, back in (("is not used", lambda: cache.chmod(0o777), lambda: cache.chmod(0o700)),
+                               ("authentication", hosts[0].refuse_key, hosts[0].accept_key),
+                               ("host key", hosts[0].replace_host_key, lambda: None)):
+            with self.subTest(why):
+                how()
+                logs = self.user.run("logs", "job")
+                self.assertEqual((logs.code, sorted(logs.out.splitlines())), (3, [f"worker:{i} | worker:{i} on {hosts[i].address}" for i in (1, 2)]), logs)
+                self.assertIn(why, logs.err)
+                self.assertIn("worker:0: output is missing", logs.err)
+                follow = self.user.run("logs", "-f", "job", "worker:1")
+                self.assertEqual((follow.code, follow.out), (3, f"worker:1 | worker:1 on {hosts[1].address}\n"), follow)
+                for command in ("why", "events", "wait", "top"):
+                    said = self.user.run(command, "job", *(["--count", "1"] if command == "top" else []))
+                    self.assertEqual(said.code, 3, said)
+                    self.assertIn(why, said.err, said)
+                    self.assertEqual(said.out.count("its agent last heard from the coordinator"), 2, said)
+                back()
 
     def assert_status_says_that_it_is_off(self, hosts, turn_off):
         """Its neighbours miss it, too, so nobody waits half a minute for a firewall that counts connections."""
