@@ -13,15 +13,26 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "agent/tasks/elf_file.h"
+#include "agent/tasks/exec_trial.h"
 #include "base/error.h"
 #include "base/inner_command.h"
+#include "base/text.h"
 
 namespace tfdist::agent {
 namespace {
 
-constexpr std::string_view kCrLf = ": its lines end in CR LF, as Windows writes them";
-constexpr std::string_view kNames = ": its first line names ";
+// Who executes a program: by the kernel a file needs a format that the kernel knows. A shell, and what looks for programs by
+// execvp(3), as env(1) does, hands any other text to sh.
+enum class Executor { kKernel, kShell };
+
+// Why a file cannot be executed.
+struct Obstacle {
+  std::string why;
+  std::string remedy;  // empty: that of a program that is not there
+};
 
 // What execvp(3) uses when PATH is not set.
 constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
@@ -30,53 +41,143 @@ std::string PathOf(const RunSpec& spec) {
   return ValueOf(spec, "PATH").value_or(std::string(kDefaultPath));
 }
 
-// The interpreter of a script that the kernel would not find, execve(2): its first line names none that is there. A line that
-// ends in CR LF names one whose name ends in CR, also to env(1).
-std::optional<std::string> ScriptObstacle(const std::filesystem::path& file) {
+std::optional<Obstacle> ObstacleOf(const RunSpec& spec, Executor executor);
+
+// `#!/usr/bin/env -S python3 -u` hands env(1) one word. Empty: what the option's own rules make of it is not known.
+std::vector<std::string> PartedByEnv(std::string_view argument) {
+  std::vector<std::string> words = {"env"};
+  if (argument.find_first_of("\\'\"$#") != argument.npos) return {};
+  for (std::string_view rest = argument.substr(2); !rest.empty();) {
+    const std::string_view word = TakeUpTo(' ', rest);
+    if (!word.empty()) words.emplace_back(word);
+  }
+  return words;
+}
+
+// `argument`: what the first line has after the interpreter.
+std::vector<std::string> WordsOfFirstLine(const std::string& interpreter,
+                                          const std::string& argument) {
+  if (argument.empty()) return {interpreter};
+  if (argument.starts_with("-S")) return PartedByEnv(argument);
+  return {interpreter, argument};
+}
+
+std::optional<RunSpec> Within(const RunSpec& spec);
+
+// A script that names a program that is not there: execve(2) finds no interpreter, or env(1) no program. A line that ends in CR LF
+// names one whose name ends in CR, also to env(1).
+std::optional<Obstacle> ScriptObstacle(const std::filesystem::path& file, std::string_view line,
+                                       const RunSpec& spec) {
+  if (line.ends_with('\r')) {
+    return Obstacle{
+        file.string() + ": its lines end in CR LF, as Windows writes them",
+        fmt::format("let them end in LF: sed -i 's/\\r$//' {}, where it comes from", spec.argv[0])};
+  }
+  const auto names = [&](const std::string& interpreter, std::string_view where) {
+    // pip writes the path of the environment into each script of it.
+    const bool is_pythons = interpreter.find("/bin/python") != interpreter.npos;
+    return Obstacle{
+        fmt::format("{}: its first line names {}, which is not there{}", file.string(), interpreter,
+                    where),
+        is_pythons ? "a Python environment that was moved or copied keeps its old path in its "
+                     "scripts: make it anew on that host, or write python -m MODULE in the place "
+                     "of " +
+                         spec.argv[0]
+                   : "let it name a program of that host, as #!/usr/bin/env python3 does"};
+  };
+  line.remove_prefix(std::min(line.find_first_not_of(" \t", 2), line.size()));
+  const std::string interpreter(line.substr(0, line.find_first_of(" \t")));
+  line.remove_prefix(std::min(line.find_first_not_of(" \t", interpreter.size()), line.size()));
+  const std::string argument(line.substr(0, line.find_last_not_of(" \t") + 1));
+  if (!interpreter.starts_with('/')) return std::nullopt;
+  if (access(interpreter.c_str(), F_OK) != 0) return names(interpreter, "");
+  RunSpec by_line = spec;
+  by_line.argv = WordsOfFirstLine(interpreter, argument);
+  const auto inner = by_line.argv.empty() ? std::nullopt : Within(by_line);
+  if (!inner || inner->argv[0].find('/') != std::string::npos) return std::nullopt;
+  const auto obstacle = ObstacleOf(*inner, Executor::kShell);
+  if (!obstacle) return std::nullopt;
+  return names(inner->argv[0], ": " + obstacle->why);
+}
+
+Obstacle ElfObstacle(const std::filesystem::path& file, const ElfFacts& facts, int error_number) {
+  if (error_number == ENOENT && !facts.loader.empty()) {
+    return {fmt::format("{}: it asks for the loader {}, which is not there", file.string(),
+                        facts.loader),
+            "it was built for another system: build it on that host's, or install what has that "
+            "loader"};
+  }
+  if (!facts.is_for_here) {
+    return {fmt::format("{}: a program for {}, which this host does not execute", file.string(),
+                        facts.machine),
+            "build it for that host's architecture, or copy the program that was"};
+  }
+  return {WithErrno(fmt::format("{}: a broken program", file.string()), error_number),
+          "copy or build it anew: a part is missing, perhaps"};
+}
+
+// A program of this machine whose loader is there, as nearly all are: no need to ask the kernel.
+bool IsPlainProgram(const ElfFacts& facts) {
+  return facts.is_for_here && facts.has_segments &&
+         (facts.loader.empty() || access(facts.loader.c_str(), X_OK) == 0);
+}
+
+// Of a file that is there and may be executed: what is in it.
+std::optional<Obstacle> ContentObstacle(const std::filesystem::path& file, const RunSpec& spec,
+                                        Executor executor) {
   constexpr size_t kMostLine = 256;  // BINPRM_BUF_SIZE
-  std::string line(kMostLine, '\0');
+  std::string head(kMostLine, '\0');
   std::ifstream content(file, std::ios::binary);
-  content.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<size_t>(content.gcount()));
-  line.resize(std::min(line.find('\n'), line.size()));
-  if (!line.starts_with("#!")) return std::nullopt;
-  if (line.ends_with('\r')) return file.string() + std::string(kCrLf);
-  const std::string rest = line.substr(std::min(line.find_first_not_of(" \t", 2), line.size()));
-  const std::string interpreter = rest.substr(0, rest.find_first_of(" \t"));
-  const bool is_gone = interpreter.starts_with('/') && access(interpreter.c_str(), F_OK) != 0;
-  if (!is_gone) return std::nullopt;
-  return fmt::format("{}{}{}, which is not there", file.string(), kNames, interpreter);
+  if (!content) return std::nullopt;  // a program may be executed without being read
+  content.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(content.gcount()));
+  if (head.starts_with("#!"))
+    return ScriptObstacle(file, std::string_view(head).substr(0, head.find('\n')), spec);
+  const auto elf = ReadElf(file);
+  if (elf ? IsPlainProgram(*elf) : executor == Executor::kShell) return std::nullopt;
+  const auto error_number = WhyKernelRefuses(file, spec.cwd);
+  if (!error_number) return std::nullopt;
+  if (elf) return ElfObstacle(file, *elf, *error_number);
+  if (head.empty()) return Obstacle{file.string() + ": an empty file", "write or copy it anew"};
+  return Obstacle{
+      file.string() + ": neither a program for Linux nor a script that begins with #!",
+      fmt::format("let its first line name its interpreter, as #!/usr/bin/env python3 does, or "
+                  "write that in front: sh {}",
+                  spec.argv[0])};
 }
 
-// Why the file cannot be executed; nullopt when it can.
-std::optional<std::string> Obstacle(const std::filesystem::path& file) {
+std::optional<Obstacle> FileObstacle(const std::filesystem::path& file, const RunSpec& spec,
+                                     Executor executor) {
   struct stat info {};
-  if (stat(file.c_str(), &info) != 0) return WithErrno(file.string(), errno);
-  if (!S_ISREG(info.st_mode)) return file.string() + ": not a file";
-  if (access(file.c_str(), X_OK) != 0) return file.string() + ": not executable";
-  return ScriptObstacle(file);
-}
-
-[[noreturn]] void Fail(const RunSpec& spec, const std::string& why, std::string remedy) {
-  throw Error(Phase::kCommand, fmt::format("command '{}' of {}: {}", spec.argv[0], spec.task, why),
-              std::move(remedy));
+  if (stat(file.c_str(), &info) != 0) return Obstacle{WithErrno(file.string(), errno), ""};
+  if (!S_ISREG(info.st_mode)) return Obstacle{file.string() + ": not a file", ""};
+  if (access(file.c_str(), X_OK) != 0) return Obstacle{file.string() + ": not executable", ""};
+  return ContentObstacle(file, spec, executor);
 }
 
 // As execvp(3) looks. Of files that cannot be executed the first one is told.
-std::optional<std::string> WhyNotInPath(const RunSpec& spec, const std::string& path) {
-  std::string found;
+std::optional<Obstacle> ObstacleInPath(const RunSpec& spec, const std::string& path,
+                                       Executor executor) {
+  std::optional<Obstacle> found;
   for (std::string_view rest = path;;) {
     const size_t colon = rest.find(':');
     const auto file = std::filesystem::path(spec.cwd) / rest.substr(0, colon) / spec.argv[0];
-    const auto obstacle = Obstacle(file);
+    auto obstacle = FileObstacle(file, spec, executor);
     if (!obstacle) return std::nullopt;
     std::error_code none;
-    if (found.empty() && std::filesystem::is_regular_file(file, none)) found = *obstacle;
+    if (!found && std::filesystem::is_regular_file(file, none)) found = std::move(obstacle);
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);
   }
-  if (found.empty()) return fmt::format("not found in PATH={}", path);
-  return fmt::format("{}; there is no other one in PATH={}", found, path);
+  if (!found) return Obstacle{fmt::format("not found in PATH={}", path), ""};
+  found->why += fmt::format("; there is no other one in PATH={}", path);
+  return found;
+}
+
+std::optional<Obstacle> ObstacleOf(const RunSpec& spec, Executor executor) {
+  if (spec.argv[0].find('/') == std::string::npos)
+    return ObstacleInPath(spec, PathOf(spec), executor);
+  return FileObstacle(std::filesystem::path(spec.cwd) / spec.argv[0], spec, executor);
 }
 
 // The Python environment whose programs come first, as its `activate` has it.
@@ -95,7 +196,7 @@ bool HoldsWholeCommand(const RunSpec& spec) {
          !spec.argv[0].starts_with('/');
 }
 
-std::string RemedyFor(const RunSpec& spec, const std::string& why) {
+std::string RemedyFor(const RunSpec& spec) {
   std::error_code none;
   const std::string& name = spec.argv[0];
   if (HoldsWholeCommand(spec)) {
@@ -110,18 +211,6 @@ std::string RemedyFor(const RunSpec& spec, const std::string& why) {
         "only a shell knows it: bash -c '{} ...; exec ...'; --workdir and `cwd` choose "
         "the folder, `venv` a Python environment, --env variables",
         name);
-  }
-  if (const size_t at = why.find(kNames); at != why.npos) {
-    // pip writes the path of the environment into each script of it.
-    const bool is_pythons = why.find("/bin/python", at) != why.npos;
-    return is_pythons ? "a Python environment that was moved or copied keeps its old path in its "
-                        "scripts: make it anew on that host, or write python -m MODULE in the "
-                        "place of " +
-                            name
-                      : "let it name a program of that host, as #!/usr/bin/env python3 does";
-  }
-  if (why.find(kCrLf) != why.npos) {
-    return fmt::format("let them end in LF: sed -i 's/\\r$//' {}, where it comes from", name);
   }
   if (name.starts_with('/')) {
     return "the path counts on that host: is the program there, and not a link to what is not?";
@@ -166,13 +255,27 @@ std::optional<RunSpec> Within(const RunSpec& spec) {
   return within;
 }
 
+// The first program of `spec` that cannot be executed here, from `env` or a shell to the innermost.
+std::optional<std::pair<RunSpec, Obstacle>> FindObstacle(
+    const RunSpec& spec, const std::function<bool(const RunSpec&)>& is_to_come) {
+  Executor executor = Executor::kKernel;
+  for (std::optional<RunSpec> one = spec; one; one = Within(*one)) {
+    auto obstacle = is_to_come(*one) ? std::nullopt : ObstacleOf(*one, executor);
+    if (obstacle) return std::pair(*std::move(one), *std::move(obstacle));
+    executor = Executor::kShell;
+  }
+  return std::nullopt;
+}
+
 // Without it another Python would run, which lacks the program's packages.
 void CheckVirtualEnvironment(const RunSpec& spec) {
   const auto folder = ActivatedEnvironment(spec);
   if (!folder) return;
-  const auto why = Obstacle(std::filesystem::path(*folder) / "bin/python");
-  if (!why) return;
-  throw Error(Phase::kCommand, fmt::format("the virtual environment of {}: {}", spec.task, *why),
+  const auto obstacle =
+      FileObstacle(std::filesystem::path(*folder) / "bin/python", spec, Executor::kKernel);
+  if (!obstacle) return;
+  throw Error(Phase::kCommand,
+              fmt::format("the virtual environment of {}: {}", spec.task, obstacle->why),
               fmt::format("make it on that host: python3 -m venv {}", *folder));
 }
 
@@ -207,30 +310,24 @@ void CheckCommand(const RunSpec& spec, const std::function<bool(const RunSpec&)>
     throw Error(Phase::kCommand, fmt::format("{} has no command", spec.task));
   }
   if (!is_to_come(spec)) CheckVirtualEnvironment(spec);
-  for (std::optional<RunSpec> one = spec; one; one = Within(*one)) {
-    if (is_to_come(*one)) continue;
-    if (const auto why = WhyNotExecutable(*one)) Fail(*one, *why, RemedyFor(*one, *why));
-  }
+  const auto found = FindObstacle(spec, is_to_come);
+  if (!found) return;
+  const auto& [program, obstacle] = *found;
+  throw Error(Phase::kCommand,
+              fmt::format("command '{}' of {}: {}", program.argv[0], spec.task, obstacle.why),
+              obstacle.remedy.empty() ? RemedyFor(program) : obstacle.remedy);
 }
 
 std::optional<MissingProgram> FindMissingProgram(const RunSpec& spec) {
-  for (std::optional<RunSpec> one = spec; one; one = Within(*one)) {
-    if (auto why = WhyNotExecutable(*one)) return MissingProgram{one->argv[0], *std::move(why)};
-  }
-  return std::nullopt;
+  auto found = FindObstacle(spec, [](const RunSpec&) { return false; });
+  if (!found) return std::nullopt;
+  return MissingProgram{found->first.argv[0], std::move(found->second.why)};
 }
 
 RunSpec InnermostSpec(const RunSpec& spec) {
   RunSpec innermost = spec;
   while (auto within = Within(innermost)) innermost = *std::move(within);
   return innermost;
-}
-
-std::optional<std::string> WhyNotExecutable(const RunSpec& spec) {
-  if (spec.argv[0].find('/') != std::string::npos) {
-    return Obstacle(std::filesystem::path(spec.cwd) / spec.argv[0]);
-  }
-  return WhyNotInPath(spec, PathOf(spec));
 }
 
 }  // namespace tfdist::agent

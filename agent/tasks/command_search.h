@@ -29,8 +29,6 @@ struct MissingProgram {
 // The first of the command's programs, from `env` or a shell to the innermost (base/inner_command.h), that cannot be executed here.
 std::optional<MissingProgram> FindMissingProgram(const RunSpec& spec);
 
-std::optional<std::string> WhyNotExecutable(const RunSpec& spec);
-
 // The last of the command's programs, with its own environment.
 RunSpec InnermostSpec(const RunSpec& spec);
 // Of a variable; nullopt: it is not set.

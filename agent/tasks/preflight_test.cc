@@ -1,10 +1,13 @@
 #include "agent/tasks/preflight.h"
 
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 
@@ -13,6 +16,7 @@
 #include "agent/control/tcp_address.h"
 #include "agent/files/disk_room.h"
 #include "agent/slot/kept_folder.h"
+#include "agent/tasks/exec_trial.h"
 #include "agent/tasks/port_check.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -26,6 +30,7 @@ namespace {
 using protocol::HostDescription;
 using protocol::TaskDescription;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 class PreflightTest : public testing::Test {
  protected:
@@ -152,6 +157,75 @@ TEST_F(PreflightTest, LooksForAPathWithSlashInTheWorkFolder) {
   EXPECT_THAT(Complaint(WithTask(Task("/tmp/")), Phase::kCommand), HasSubstr("not a file"));
   EXPECT_THAT(Complaint(WithTask(Task("/etc/passwd")), Phase::kCommand),
               HasSubstr("not executable"));
+}
+
+// What execve(2) refuses, and what it, or a shell in its place, does not.
+class ProgramFileTest : public PreflightTest {
+ protected:
+  std::string File(const std::string& name, const std::string& content) {
+    ReplaceFile(path_ / name, content, 0700);
+    return path_ / name;
+  }
+  std::string WhyOf(const std::vector<const char*>& words) {
+    return Complaint(WithTask(TaskOf(words)), Phase::kCommand);
+  }
+
+  const std::string program_ = *ReadFileIfExists("/usr/bin/env", 10 << 20);
+};
+
+TEST_F(ProgramFileTest, OfAnotherMachineIsNamed) {
+  std::string changed = program_;
+  changed[offsetof(Elf64_Ehdr, e_machine)] = static_cast<char>(EM_S390);
+  const std::string file = File("train", changed);
+  const std::string why = file + ": a program for s390x, which this host does not execute";
+  EXPECT_EQ(WhyOf({file.c_str()}), "command '" + file + "' of worker:0: " + why);
+  EXPECT_THAT(WhyOf({"env", "A=1", file.c_str()}), HasSubstr(why));
+  EXPECT_THAT(WhyOf({"sh", "-c", file.c_str()}), HasSubstr(why));
+}
+
+TEST_F(ProgramFileTest, WithoutItsLoaderIsNamed) {
+  std::string changed = program_;
+  changed.replace(changed.find("/ld-linux"), 9, "/no-linux");
+  const std::string file = File("train", changed);
+  EXPECT_THAT(WhyOf({file.c_str()}), MatchesRegex(".*/train: it asks for the loader "
+                                                  "/[a-z0-9]+/no-linux.*, which is not there"));
+}
+
+TEST_F(ProgramFileTest, ThatIsCutOffIsNamed) {
+  const std::string file = File("train", program_.substr(0, 100));
+  EXPECT_THAT(WhyOf({file.c_str()}), HasSubstr("/train: a broken program: "));
+}
+
+TEST_F(ProgramFileTest, WithoutAFirstLineThatNamesAnInterpreterIsOnlyForAShell) {
+  const std::string text = File("train", "echo trains\n");
+  const std::string empty = File("empty", "");
+  EXPECT_THAT(WhyOf({text.c_str()}), HasSubstr("/train: neither a program for Linux nor a script"));
+  EXPECT_THAT(WhyOf({empty.c_str()}), HasSubstr("/empty: an empty file"));
+  for (const std::string& file : {text, empty}) {
+    TryPrepare(WithTask(TaskOf({"sh", "-c", file.c_str()})));
+    TryPrepare(WithTask(TaskOf({"env", file.c_str()})));  // execvp(3)
+  }
+}
+
+TEST_F(ProgramFileTest, WhoseFirstLineLetsEnvLookForAnInterpreter) {
+  for (const char* const line : {"#!/usr/bin/env pyhton3\n", "#! /usr/bin/env -S pyhton3 -u\n"}) {
+    EXPECT_THAT(WhyOf({File("train", line).c_str()}),
+                HasSubstr("/train: its first line names pyhton3, which is not there: not found in "
+                          "PATH="));
+  }
+  for (const char* const line :
+       {"#!/usr/bin/env python3\n", "#!/usr/bin/env -S python3 -u\n",
+        "#!/usr/bin/env -S \"pyhton3\" -u\n", "#!/bin/sh -e\n", "#!/usr/bin/env -S A=1 python3 \n"})
+    TryPrepare(WithTask(Task(File("train", line))));
+}
+
+TEST_F(ProgramFileTest, ThatTheKernelExecutesRunsNoInstruction) {
+  const std::string touched = path_ / "touched";
+  const std::string script = File("train", "#!/usr/bin/touch " + touched + "\n");
+  EXPECT_EQ(WhyKernelRefuses(script, path_), std::nullopt);
+  EXPECT_FALSE(std::filesystem::exists(touched));
+  EXPECT_EQ(WhyKernelRefuses(path_ / "nothing", path_), ENOENT);
+  EXPECT_EQ(WhyKernelRefuses("/usr/bin/env", path_ / "nothing"), std::nullopt);
 }
 
 TEST_F(PreflightTest, MakesTheKeptFolderWhereATaskNamesIt) {

@@ -807,6 +807,7 @@ class LocalJob(unittest.TestCase):
     def test_replace_leaves_the_job_alone_where_the_new_one_could_not_start(self):
         running = self.start_job("job")
         file = pathlib.Path(next(self.user.folder.glob("job-*.toml")))
+        pathlib.Path(self.user.write("train", "train")).chmod(0o755)
         with socket.create_server(("127.0.0.1", 0)) as stranger:
             port = stranger.getsockname()[1]
             for name, text, why in (
@@ -814,6 +815,7 @@ class LocalJob(unittest.TestCase):
                     ("within.toml", clusters.local("job", ["env", "A=1", "nohup", "pyhton3"], slots=1), "command 'pyhton3' of "),
                     ("shell.toml", clusters.local("job", ["sh", "-c", "exec pyhton3 x >y"], slots=1), "command 'pyhton3' of "),
                     ("module.toml", clusters.local("job", ["python3", "-m", "trian"], slots=1), "python3 has no module trian\n"),
+                    ("text.toml", clusters.local("job", [str(self.user.folder / "train")], slots=1), "/train: neither a program for Linux nor a script"),
                     ("taken.toml", re.sub(r"worker = \d+", f"worker = {port}", file.read_text()), f"port {port} of master:0 is in use")):
                 with self.subTest(name):
                     refused = self.user.run("up", "-d", "--replace", self.user.write(name, text))
