@@ -383,6 +383,7 @@ class Launch {
   struct Heritage {
     std::unique_ptr<Interrupts> interrupts;  // so that Ctrl-C is heard at every moment
     std::string replaced;                    // as replaced_
+    bool shared_was_looked_at = false;       // by its rehearsal, which has said what it found
   };
 
   // `heritage`: of a launch by which this plan has been described.
@@ -393,6 +394,7 @@ class Launch {
         plan_(plan),
         arguments_(arguments),
         is_first_(!heritage),
+        shared_was_looked_at_(heritage && heritage->shared_was_looked_at),
         hashes_(plan.workdir.value_or("")),
         record_(MakeRecord(plan, NewJobId(plan.name), "")),
         beside_(RunningBeside(record_, plan)) {
@@ -610,10 +612,15 @@ class Launch {
   void SayWhatHostsHave(const Deployment::Outcome& outcome) const {
     if (!outcome.addresses.empty() && !arguments_.quiet) Say("tfdist: {}\n", outcome.addresses);
     for (const NameWarning& warning : outcome.warnings) PrintWarning(warning.text, warning.remedy);
+    if (!shared_was_looked_at_) SayOfShared(outcome);
     // The refusal says whose it is.
     const bool is_strange = std::ranges::any_of(
         outcome.kept, [](const KeptOnHost& kept) { return kept.by.is_stranger; });
     if (!outcome.kept.empty() && !is_strange) SayWhatIsKept(outcome.kept);
+  }
+
+  static void SayOfShared(const Deployment::Outcome& outcome) {
+    for (const NameWarning& one : outcome.warnings_of_shared) PrintWarning(one.text, one.remedy);
   }
 
   void SayWhatIsLeftBehind() const {
@@ -839,7 +846,8 @@ class Launch {
   // In the place of this launch, which has been rolled back.
   int StartAgain(const Plan& plan, const UpArguments& arguments) {
     mark_.reset();
-    Launch launch(plan, arguments, Heritage{std::move(interrupts_), replaced_});
+    Launch launch(plan, arguments,
+                  Heritage{std::move(interrupts_), replaced_, shared_was_looked_at_});
     // The same `up` is to find this job again.
     launch.record_.plan_sha256 = launch.cargo_.job.plan_sha256 = record_.plan_sha256;
     return launch.Run();
@@ -968,6 +976,7 @@ class Launch {
     // A host that cannot be asked to go back could not be brought up again either.
     if (!outcome.failures.empty() || !left_.empty()) return FailedRehearsal(outcome, running);
     if (WasStopped(running.id)) return SayThatItWasStopped(running.id);
+    SayOfShared(outcome);  // while Ctrl-C can still leave that one running
     const EndReport report = EndForThis(running);
     if (!report.all_confirmed()) {
       Say("tfdist: nothing was started in its place: what is left of it may hold ports and GPUs\n");
@@ -976,7 +985,7 @@ class Launch {
     UpArguments again = arguments_;
     again.replace = false;  // once: two that replace each other would never end
     again.set_up = false;   // the rehearsal has run it
-    return Launch(plan_, again, Heritage{std::move(interrupts_), running.id}).Run();
+    return Launch(plan_, again, Heritage{std::move(interrupts_), running.id, true}).Run();
   }
 
   [[nodiscard]] EndReport EndForThis(const JobRecord& running) const {
@@ -1057,6 +1066,7 @@ class Launch {
   const Plan& plan_;
   UpArguments arguments_;
   const bool is_first_;
+  const bool shared_was_looked_at_;
   WorkdirListing listing_;
   std::vector<WorkdirWarning> missing_scripts_;
   FileHashes hashes_;

@@ -286,9 +286,7 @@ Deployment::Outcome Deployment::TakeOutcome() {
   for (const auto& host : hosts_) {
     if (host->kept) outcome.kept.push_back(*host->kept);
   }
-  for (NameWarning& warning : CompareShared(plan_, shared)) {
-    outcome.warnings.push_back(std::move(warning));
-  }
+  outcome.warnings_of_shared = CompareShared(plan_, shared);
   if (committed_) outcome.coordinator = std::move(hosts_[0]->attached);
   return outcome;
 }

@@ -123,7 +123,8 @@ class Deployment {
     std::vector<std::string> removed;   // "gpu07: /home/u/...": what retention has removed there
     std::string addresses;              // AddressesText; empty also where hosts were not asked
     std::vector<NameWarning> warnings;  // of hosts' names, and what the hosts say of themselves
-    std::vector<KeptOnHost> kept;       // where tasks name {keep}
+    std::vector<NameWarning> warnings_of_shared;
+    std::vector<KeptOnHost> kept;  // where tasks name {keep}
     std::vector<std::vector<StepTimes::Spent>>
         spent;             // on each host, without what it waited for others
     Attached coordinator;  // when committed

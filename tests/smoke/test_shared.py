@@ -49,6 +49,15 @@ class Shared(unittest.TestCase):
         result, _ = self.up("/home/trainer/absent")
         self.assertIn("/home/trainer/absent: No such file or directory", result.err)
 
+    def test_a_folder_that_is_not_there_is_said_before_a_job_is_ended_for_it(self):
+        file = self.user.write("cluster.toml", clusters.local("shared", ["sleep", "infinity"], slots=1))
+        self.user.run("up", "-d", file).expect(0)
+        job = self.user.job_id()
+        new = self.user.write("cluster.toml", clusters.local("shared", ["sleep", "1000"], slots=1, task_extra='shared = "/absent"'))
+        err = self.user.run("up", "-d", "--replace", new).expect(0).err
+        self.assertRegex(err, rf"(?s)the shared folder cannot be used on .*/absent.*job {job}: ended")
+        self.assertEqual(err.count("the shared folder cannot be used"), 1, err)
+
     def test_a_job_that_is_rolled_back_leaves_no_mark(self):
         result, hosts = self.up("/home/trainer", code=3, before=lambda hosts: hosts[1].refuse_key())
         self.assertIn(f"{hosts[1].address}: authentication", result.err)
