@@ -152,6 +152,7 @@ void to_json(Json& json, const ReadLog& value) {
   Put(json, "since_ns", value.since_ns);
   if (!value.grep.empty()) json["grep"] = Bytes{value.grep};
   if (value.exact_times) json["exact_times"] = true;
+  if (value.all_frames) json["all_frames"] = true;
   if (value.stderr_alone) json["stderr_alone"] = true;
 }
 void from_json(const Json& json, ReadLog& value) {
@@ -163,6 +164,7 @@ void from_json(const Json& json, ReadLog& value) {
   Get(json, "since_ns", value.since_ns);
   if (json.contains("grep")) value.grep = json.at("grep").get<Bytes>().value;
   value.exact_times = json.value("exact_times", false);
+  value.all_frames = json.value("all_frames", false);
   value.stderr_alone = json.value("stderr_alone", false);
 }
 

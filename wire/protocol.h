@@ -167,6 +167,7 @@ struct ReadLog {
       false;         // `tail_lines` are stderr's; what stdout wrote in between comes as well
   std::string grep;  // only lines in which this POSIX extended regular expression is found
   bool exact_times = false;  // text of two times is two segments
+  bool all_frames = false;   // with `tail_lines`, also the old ones of a line that redraws itself
   bool follow = false;       // go on until the job is over
   uint64_t credit = 0;       // bytes that may be sent before the first `credit`
 

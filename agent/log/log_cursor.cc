@@ -23,11 +23,18 @@ size_t OldFramesBytes(std::string_view line) {
   return static_cast<size_t>(NewestFrame(line).data() - line.data());
 }
 
-// How much of the piece is text of one writer in one line.
+bool HaveOneWriter(const protocol::LogSegment& a, const protocol::LogSegment& b) {
+  return a.stream == b.stream && a.attempt == b.attempt && a.run == b.run;
+}
+
+// How much of the piece is text of one writer in one line. Where times are exact, it is several segments.
 size_t FirstLineBytes(const protocol::LogPiece& piece) {
-  if (piece.segments.empty()) return 0;
-  const std::string_view text =
-      std::string_view(piece.data).substr(0, piece.segments.front().size_bytes);
+  size_t bytes = 0;
+  for (const protocol::LogSegment& segment : piece.segments) {
+    if (!HaveOneWriter(segment, piece.segments.front())) break;
+    bytes += segment.size_bytes;
+  }
+  const std::string_view text = std::string_view(piece.data).substr(0, bytes);
   const size_t newline = text.find('\n');
   return newline == text.npos ? text.size() : newline + 1;
 }
@@ -40,15 +47,13 @@ std::string_view FirstLine(const protocol::LogPiece& piece) {
 
 // It may go on in the piece that follows.
 bool IsOneBegunLine(const protocol::LogPiece& piece) {
-  return piece.segments.size() == 1 && !piece.data.empty() &&
-         piece.data.find('\n') == std::string::npos;
+  return !piece.data.empty() && FirstLineBytes(piece) == piece.data.size() &&
+         !piece.data.ends_with('\n');
 }
 
 bool Redraws(const protocol::LogPiece& next, const protocol::LogPiece& piece) {
   if (next.segments.empty() || next.offset != piece.offset + piece.data.size()) return false;
-  const protocol::LogSegment& a = piece.segments.front();
-  const protocol::LogSegment& b = next.segments.front();
-  return a.stream == b.stream && a.attempt == b.attempt && a.run == b.run &&
+  return HaveOneWriter(piece.segments.front(), next.segments.front()) &&
          OldFramesBytes(FirstLine(next)) > 0;
 }
 
@@ -62,15 +67,20 @@ bool HasOldFrames(std::string_view lines) {
 void DropFront(protocol::LogPiece& piece, size_t bytes) {
   piece.offset += bytes;
   piece.data.erase(0, bytes);
-  piece.segments.front().size_bytes -= static_cast<uint32_t>(bytes);
+  auto first = piece.segments.begin();
+  for (; first->size_bytes <= bytes; ++first) bytes -= first->size_bytes;
+  first->size_bytes -= static_cast<uint32_t>(bytes);
+  piece.segments.erase(piece.segments.begin(), first);
   piece.left_out = true;
 }
 
 void CutToFirstLine(protocol::LogPiece& piece) {
-  const size_t bytes = FirstLineBytes(piece);
+  size_t bytes = FirstLineBytes(piece);
   piece.data.resize(bytes);
-  piece.segments.resize(1);
-  piece.segments.front().size_bytes = static_cast<uint32_t>(bytes);
+  auto last = piece.segments.begin();
+  for (; last->size_bytes < bytes; ++last) bytes -= last->size_bytes;
+  last->size_bytes = static_cast<uint32_t>(bytes);
+  piece.segments.erase(last + 1, piece.segments.end());
 }
 
 }  // namespace
@@ -81,7 +91,7 @@ LogCursor::LogCursor(const std::filesystem::path& task_folder, const protocol::R
       since_ns_(request.since_ns),
       tail_lines_(request.tail_lines),
       stderr_alone_(request.stderr_alone),
-      newest_frames_alone_(request.tail_lines && !request.exact_times),
+      newest_frames_alone_(request.tail_lines && !request.all_frames),
       times_(request.exact_times ? SegmentTimes::kExact : SegmentTimes::kOfTheFirstByte) {
   if (!request.grep.empty()) filter_.emplace(request.grep);
 }

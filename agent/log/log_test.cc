@@ -387,9 +387,10 @@ TEST_F(LogTest, OfALastLineThatRedrawsItselfOnlyTheNewestFrameIsSent) {
   std::string bar;
   for (int i = 0; i < 150'000; ++i) bar += "\rstep " + std::to_string(i) + " of 150000";
   writer.Append(Stream::kMerged, "begin\n" + bar + "\r\nsaved\r\n" + bar);
-  const auto sent = [&](uint64_t lines) {
+  const auto sent = [&](uint64_t lines, bool all_frames = false) {
     protocol::ReadLog request;
     request.tail_lines = lines;
+    request.all_frames = all_frames;
     LogCursor cursor(folder_, request);
     return TextOfAll(cursor, LogEnd::kOpen);
   };
@@ -397,6 +398,45 @@ TEST_F(LogTest, OfALastLineThatRedrawsItselfOnlyTheNewestFrameIsSent) {
   EXPECT_EQ(sent(1), frame);
   EXPECT_EQ(sent(3), frame + "\r\nsaved\r\n" + frame);
   EXPECT_EQ(sent(9), "begin\n" + frame + "\r\nsaved\r\n" + frame);
+  EXPECT_EQ(sent(1, true), bar);
+}
+
+TEST_F(LogTest, TheNewestFrameOfALastLineHasTheTimeOfItsOwn) {
+  LogWriter writer = Writer(1, 64 << 20);
+  constexpr int kFrames = 5000;
+  writer.Append(Stream::kMerged, "begin\n");
+  for (int i = 0; i < kFrames; ++i)
+    writer.Append(Stream::kMerged, "step " + std::to_string(i) + "\r");
+  writer.Append(Stream::kMerged, "all");
+  writer.Append(Stream::kMerged, " steps");
+  writer.Append(Stream::kMerged, "\nend\n");
+  std::vector<int64_t> times;
+  LogReader reader(folder_);
+  for (uint64_t at = 0;;) {
+    const auto piece = reader.Read(at, 1000, LogEnd::kOpen, SegmentTimes::kExact);
+    if (piece.data.empty()) break;
+    for (const auto& segment : piece.segments) times.push_back(segment.time_ns);
+    at = piece.offset + piece.data.size();
+  }
+  protocol::ReadLog request;
+  request.tail_lines = 3;
+  request.exact_times = true;
+  LogCursor cursor(folder_, request);
+  std::string text;
+  std::vector<protocol::LogSegment> segments;
+  while (true) {
+    const auto piece = cursor.Next(1 << 20, LogEnd::kOpen);
+    if (!piece) continue;
+    if (piece->data.empty()) break;
+    text += piece->data;
+    for (const auto& segment : piece->segments) segments.push_back(segment);
+  }
+  EXPECT_EQ(text, "begin\n\rall steps\nend\n");
+  ASSERT_EQ(segments.size(), 5U);
+  EXPECT_EQ(segments[1].size_bytes, 1U);
+  EXPECT_EQ(segments[2].size_bytes, 3U);
+  EXPECT_EQ(segments[2].time_ns, times[times.size() - 3]);
+  EXPECT_EQ(segments[4].time_ns, times.back());
 }
 
 TEST_F(LogTest, ASearchGoesThroughALongLogInSteps) {

@@ -37,10 +37,10 @@ void SetTimes(const LogsArguments& arguments, FollowOptions& options) {
   const int64_t now_ns = WallClockNanoseconds();
   if (!arguments.since.empty()) options.since_ns = ParseMoment("--since", arguments.since, now_ns);
   if (!arguments.until.empty()) options.until_ns = ParseMoment("--until", arguments.until, now_ns);
-  // Without them a host leaves out the old frames of a line that redraws itself: bytes as they are have those.
-  const bool is_raw = arguments.raw || !arguments.save.empty();
   options.exact_times =
-      is_raw || arguments.timestamps || arguments.json || options.since_ns || options.until_ns;
+      arguments.timestamps || arguments.json || options.since_ns || options.until_ns;
+  // Bytes as they are have them, and one of them was the newest at the end.
+  options.all_frames = arguments.raw || !arguments.save.empty() || options.until_ns;
 }
 
 FollowOptions OptionsOf(const LogsArguments& arguments) {

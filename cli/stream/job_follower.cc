@@ -197,6 +197,7 @@ protocol::ReadLog JobFollower::RequestFor(const TaskStream& stream) const {
   if (stream.since_ns) request.since_ns = *stream.since_ns + AheadNs(stream);
   request.grep = options_.grep;
   request.exact_times = options_.exact_times;
+  request.all_frames = options_.all_frames;
   request.credit = kCreditBytes;
   return request;
 }

@@ -41,6 +41,7 @@ struct FollowOptions {
   std::string grep = {};
   bool stderr_alone = false;  // of tasks whose stdout is apart: UsageError else
   bool exact_times = false;   // each line with the time of its own
+  bool all_frames = false;    // of a line that redraws itself, also among the last lines
   bool mark_runs = false;     // a line of ours where a run begins, or what is shown of it
   // Whole lines that come out of it are printed between those of the tasks. It does not block, and is
   // borrowed; -1: none.

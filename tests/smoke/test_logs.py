@@ -113,6 +113,10 @@ class Logs(unittest.TestCase):
         self.user.wait_for_output(follow, b"worker:0 | step 19999\n")
         now = self.user.run("logs", "-n", "1", "job", "worker:0")
         self.assertEqual(now.out, "worker:0 | step 19999\n")
+        for words in (["--json"], ["--json", "--since", "1h"], ["--json", "--until", "0s"]):
+            [line] = self.user.run("logs", "-n", "1", *words, "job", "worker:0").out.splitlines()
+            self.assertEqual(json.loads(line)["line"], "step 19999")
+        self.assertRegex(self.user.run("logs", "-n", "1", "--timestamps", "job", "worker:0").out, r"^worker:0 \| \S+Z step 19999\n$")
         self.user.run("exec", "job", "worker:0", "--", "touch", "go").expect(0)
         self.assertEqual(follow.wait(30), 0)
         followed = follow.out.read_text()
