@@ -89,7 +89,33 @@ is_ours() {
     refuse "$1" "belongs to another account"
   elif [ -h "$1" ] && ! [ -O "${1%/*}" ]; then
     refuse "$1" "a symbolic link in somebody else's folder"
+  else
+    owns_links "$1"
   fi
+}
+
+# owns_links PATH: whether each symbolic link on the way there is this account's, or root's. Anybody may make one in a folder such as
+# /tmp, and lead into a folder that is safe.
+owns_links() {
+  asked=$1
+  while [ $# -gt 0 ]; do
+    [ $# -le 64 ] || { refuse "$asked" "too many symbolic links"; return; }
+    way=$1
+    shift
+    while [ -n "${way#/}" ]; do
+      if [ -h "$way" ]; then
+        owner=$(ls -ldn "$way" | { read -r mode links owner rest && echo "$owner"; })
+        case $owner in
+          0 | 65534 | "$(id -u)") ;;
+          *) refuse "$asked" "$way is a symbolic link of another account (uid $owner)"; return ;;
+        esac
+        target=$(readlink "$way")
+        case $target in /*) ;; *) target=${way%/*}/$target ;; esac
+        set -- "$@" "$target"
+      fi
+      way=${way%/*}
+    done
+  done
 }
 
 # is_safe PATH FOLDER: whether nobody else can put another folder in the place of PATH or of one that it
@@ -231,6 +257,7 @@ choose() {
     /*) ;;
     *) refuse "$1" "not an absolute path"; return ;;
   esac
+  owns_links "$1" || return
   why=$(umask 077; mkdir -p "$1/$agents" 2>&1) || { refuse "$1" "${why##*: }"; return; }
   if is_ours "$1" && is_ours "$1/$agents" && is_safe "$(cd "$1/$agents" && pwd -P)" "$1" && runs_programs "$1"; then
     base=$(cd "$1" && pwd -P)

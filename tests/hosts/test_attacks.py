@@ -66,6 +66,24 @@ class AnotherAccountOfRootsHost(Attacks):
         up = self.user.run("up", self.write_job("id -u")).expect(0)
         self.assertIn("worker:0 | 0\n", up.out)
 
+    def test_no_link_of_another_account_leads_to_the_folder(self):
+        """Below a folder in which everybody may make one, and which is sticky."""
+        work = self.host.home / "work"
+        work.mkdir()
+        self.other("ln -s /home/trainer/work /tmp/tfdist; ln -s /home/trainer/work /tmp/theirs")
+        (self.host.home / "ours").symlink_to("/tmp/theirs")
+        for folder in ("/tmp", "/tmp/theirs", "/home/trainer/ours"):
+            with self.subTest(folder):
+                file = self.write_job("true")
+                with open(file, "a") as text:
+                    text.write(f'remote_dir = "{folder}"\n')
+                for command in ("up", "check"):
+                    said = self.user.run(command, file)
+                    self.assertEqual(said.code, 3, said)
+                    self.assertRegex(said.err + said.out, "is a symbolic link of another account")
+                self.user.run("clean", "--yes", "--all", file)
+                self.assertEqual(list(work.iterdir()), [])
+
     def plant(self, victim):
         """A folder like a slot's, whose note of what is to be ended has `victim`."""
         self.other("mkdir -p /tmp/evil/h0; echo '{}' >/tmp/evil/h0/slot.json; "
