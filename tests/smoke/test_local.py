@@ -846,12 +846,12 @@ class LocalJob(unittest.TestCase):
         self.assertIn("was ended by tfdist down meanwhile: nothing was started in its place\n", up.err.read_text())
         self.assert_nothing_left()
 
-    def start_packing(self, *options):
+    def start_packing(self, *options, gib=5):
         """`up` of a folder whose one file takes seconds to read."""
         project = self.user.folder / "project"
         project.mkdir()
         with open(project / "large", "wb") as large:
-            large.truncate(5 << 30)
+            large.truncate(gib << 30)
         text = clusters.local("job", ["sleep", "infinity"], slots=1, task_extra=f'workdir = "{project}"')
         up = self.user.start("up", "-d", *options, self.user.write("packing.toml", text))
         wait_for(lambda: "packing" in up.err.read_text(), lambda: f"it packs: {up.err.read_text()}")
@@ -977,7 +977,7 @@ class LocalJob(unittest.TestCase):
     def test_ctrl_c_ends_an_up_that_packs(self):
         self.start_job("job")
         self.user.run("down").expect(0)
-        up = self.start_packing()
+        up = self.start_packing(gib=50)  # for longer than it is waited for
         up.send_signal(signal.SIGINT)
         self.assert_packing_was_ended(up, "tfdist: interrupted")
 
@@ -1162,6 +1162,7 @@ class LocalJob(unittest.TestCase):
         self.start_job("short", "true")
         self.user.wait_until_ended("short")
         self.assertEqual(self.user.status()["job"], long)
+        self.assertIn(f"tfdist: job {long}\n", self.user.run("logs").expect(0).err)
         down = self.user.run("down")
         self.assertEqual(down.code, 0, down)
         self.assertIn(f"job {long}: ended", down.err)

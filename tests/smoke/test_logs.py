@@ -33,9 +33,9 @@ class Logs(unittest.TestCase):
     BOTH = ("case $TFDIST_TASK in ps*) exec sleep 1000;; esac; "
             "for i in 1 2 3 4 5 6 7 8 9; do echo out $i; echo err $i >&2; done")
 
-    def run_once(self, task_extra=""):
+    def run_once(self, task_extra="", then=""):
         return self.user.run("up", self.user.write("cluster.toml", clusters.local(
-            "job", ["sh", "-c", self.BOTH], slots=1, task_extra=task_extra)))
+            "job", ["sh", "-c", self.BOTH + then], slots=1, task_extra=task_extra)))
 
     def test_both_streams_come_in_the_order_of_writing(self):
         self.assertEqual(self.run_once().code, 0)
@@ -47,7 +47,7 @@ class Logs(unittest.TestCase):
         self.assertIn('output = "separate" in [task]', apart.err)
 
     def test_stderr_alone_where_the_streams_are_apart(self):
-        self.assertEqual(self.run_once('output = "separate"').code, 0)
+        self.assertEqual(self.run_once('output = "separate"', "; sleep 1; seq 9").code, 0)  # stdout's lines come last
         self.assertEqual(self.user.run_bytes("logs", "--raw", "--stderr", "job", "master:0").decode(),
                          "".join(f"err {i}\n" for i in range(1, 10)))
         self.assertEqual(self.user.run("logs", "--stderr", "job", "master:0").out.splitlines(),

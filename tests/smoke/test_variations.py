@@ -595,6 +595,8 @@ gpus = 0
         self.assertEqual(self.lines(file, "-e", "KEY=here")[0], [f"worker:{n} | here|{{rank}} ~/s" for n in (0, 1)])
         shown = self.user.run("render", "--json", file)
         self.assertNotIn("~/s", shown.out + shown.err)
+        # The tasks of this machine have it from its shell anyhow.
+        self.assertEqual([task["env"]["KEY"][:7] for task in json.loads(shown.out)["tasks"]], ["sha256:"] * 2)
         unset = self.user.run("up", file, "--env", "NOBODY")
         self.assertEqual(unset.code, 2, unset)
         self.assertIn("NOBODY is not set in your shell", unset.err)
