@@ -124,6 +124,7 @@ void to_json(Json& json, const Hello& value) {
   Put(json, "damage", value.damage);
   Put(json, "orphaned", value.orphaned);
   Put(json, "killed", value.killed);
+  Put(json, "silent", value.silent);
 }
 
 void from_json(const Json& json, Hello& value) {
@@ -139,6 +140,7 @@ void from_json(const Json& json, Hello& value) {
   Get(json, "damage", value.damage);
   Get(json, "orphaned", value.orphaned);
   Get(json, "killed", value.killed);
+  Get(json, "silent", value.silent);
 }
 
 TFDIST_JSON_FIELDS(OrderedRun, task, attempt, run)

@@ -86,6 +86,8 @@ inline constexpr std::string_view kRestart =
     "restart";  // {tasks: [name], all} -> {runs: [OrderedRun]}, once it is on disk; slot 0 only
 inline constexpr std::string_view kSweep =
     "sweep";  // {force} -> Census: ends all of this job on this host, then the agent
+inline constexpr std::string_view kResume =
+    "resume";  // {} -> a second hello: of the agent that was stopped, or of its folder where it stays silent
 inline constexpr std::string_view kStartAgain =
     "start_again";  // {} -> {why}: starts the agent that was killed with all of the slot; `why`: how it had ended.
                     // Answered from the slot's folder
@@ -107,7 +109,7 @@ struct ErrorBody {
 enum class Serving {
   kStart,   // the role `start`: no job yet
   kAgent,   // the job's agent
-  kFolder,  // `attach` itself, from the job's folder: no agent runs
+  kFolder,  // `attach` itself, from the job's folder: no agent runs, or it does not answer
 };
 
 struct Hello {
@@ -126,6 +128,8 @@ struct Hello {
   std::optional<std::string> orphaned;
   // Why no agent runs here, though the one that did had not been told to end.
   std::optional<std::string> killed;
+  // What an agent does that runs here and does not answer: "is stopped (state T): ...".
+  std::optional<std::string> silent;
 };
 
 struct Create {

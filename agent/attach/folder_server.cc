@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "agent/attach/agent_search.h"
 #include "agent/census/process_table.h"
 #include "agent/coordinator/disk/journal.h"
 #include "agent/coordinator/relay/event_batch.h"
@@ -64,20 +65,22 @@ bool StdinReady(std::chrono::milliseconds limit) {
 
 }  // namespace
 
-FolderServer::FolderServer(SlotFolder folder, SlotInfo info, const HostSettings& host)
-    : folder_(std::move(folder)), info_(std::move(info)), host_(host) {}
+FolderServer::FolderServer(SlotFolder folder, SlotInfo info, const HostSettings& host,
+                           std::optional<std::string> silent)
+    : folder_(std::move(folder)), info_(std::move(info)), host_(host), silent_(std::move(silent)) {}
 
-void FolderServer::Run(std::chrono::milliseconds idle_limit) {
+std::optional<UniqueFd> FolderServer::Run(std::chrono::milliseconds idle_limit) {
   SendHello();
   while (true) {
     const bool busy = std::any_of(readers_.begin(), readers_.end(),
                                   [](const auto& item) { return item.second.credit > 0; });
     if (StdinReady(busy ? std::chrono::milliseconds(0) : idle_limit)) {
       const auto message = ReadMessage(STDIN_FILENO, SystemClock().Now() + idle_limit);
-      if (!message) return;
+      if (!message) return std::nullopt;
       Handle(*message);
+      if (agent_) return std::move(agent_);
     } else if (!busy) {
-      return;
+      return std::nullopt;
     }
     SendLogs();
   }
@@ -99,7 +102,8 @@ void FolderServer::SendHello() const {
   hello.slot = info_.slot;
   if (!info_.damage.empty()) hello.damage = info_.damage;
   hello.orphaned = ReadOwnFileIfExists(folder_.orphaned(), kMostOrphanedBytes);
-  hello.killed = WhyKilled(folder_);
+  hello.silent = silent_;
+  if (!silent_) hello.killed = WhyKilled(folder_);
   WriteToStdout(Answer(type::kHello, 0, hello));
 }
 
@@ -119,6 +123,7 @@ void FolderServer::Dispatch(const Message& message) {
   if (message.type == type::kReadLog) return OpenLog(message);
   if (message.type == type::kSweep) return Sweep(message);
   if (message.type == type::kAbort) return Abort(message);
+  if (message.type == type::kResume) return Resume();
   if (message.type == type::kStartAgain) return StartAgain(message);
   if (message.type == type::kCancel) {
     readers_.erase(message.id);
@@ -200,6 +205,14 @@ bool FolderServer::IsToGoOn() const {
   });
 }
 
+// Either way a hello follows: the agent's own, or this one's.
+void FolderServer::Resume() {
+  FoundAgent found = ResumeAgent(folder_);
+  agent_ = std::move(found.agent);
+  silent_ = std::move(found.silent);
+  if (!agent_) SendHello();
+}
+
 void FolderServer::StartAgain(const Message& message) const {
   // Several commands may be at it.
   const UniqueFd log = OpenFile(folder_.log(), O_WRONLY | O_APPEND);
@@ -209,7 +222,7 @@ void FolderServer::StartAgain(const Message& message) const {
   }
   const std::optional<std::string> why = WhyKilled(folder_);
   const Machine here = ThisMachine();
-  if (!why || !IsToGoOn()) {
+  if (!why || silent_ || !IsToGoOn()) {
     throw Error(Phase::kStart, "the job is over");
   }
   if (!info_.machine.id.empty() && info_.machine.id != here.id) {

@@ -1,14 +1,17 @@
-// Speaks the agent's protocol without an agent: what a finished job's folder tells, and the end of
-// what has survived its agent.
+// Speaks the agent's protocol without an agent, or in place of one that does not answer: what the job's folder tells, and
+// the end of what has survived its agent.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 
 #include "agent/log/log_cursor.h"
 #include "agent/process/handover.h"
 #include "agent/slot/slot_folder.h"
+#include "base/unique_fd.h"
 #include "wire/protocol.h"
 
 namespace tfdist::agent {
@@ -16,10 +19,12 @@ namespace tfdist::agent {
 class FolderServer {
  public:
   // `host`: what this account's processes get, for an agent that is to start again.
-  FolderServer(SlotFolder folder, SlotInfo info, const HostSettings& host);
+  // `silent`: FoundAgent's.
+  FolderServer(SlotFolder folder, SlotInfo info, const HostSettings& host,
+               std::optional<std::string> silent);
 
-  // Until stdin ends or is silent for `idle_limit`.
-  void Run(std::chrono::milliseconds idle_limit);
+  // Until stdin ends or is silent for `idle_limit`; or until the agent goes on, which is the other end from then on.
+  std::optional<UniqueFd> Run(std::chrono::milliseconds idle_limit);
 
  private:
   struct Reader {
@@ -34,6 +39,7 @@ class FolderServer {
   void OpenLog(const protocol::Message& message);
   void Sweep(const protocol::Message& message) const;
   void Abort(const protocol::Message& message) const;
+  void Resume();
   void StartAgain(const protocol::Message& message) const;
   [[nodiscard]] bool IsToGoOn() const;
   // A piece to each reader with credit.
@@ -44,6 +50,8 @@ class FolderServer {
   SlotFolder folder_;
   SlotInfo info_;
   HostSettings host_;
+  std::optional<std::string> silent_;
+  std::optional<UniqueFd> agent_;  // it has gone on
   std::map<uint64_t, Reader> readers_;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr int kBacklog = 64;
 constexpr std::chrono::milliseconds kOutOfDescriptorsPause{100};
+constexpr timeval kQueueLimit{.tv_sec = 1, .tv_usec = 0};
 
 sockaddr_un Address(const std::string& path) {
   sockaddr_un address{};
@@ -84,12 +86,17 @@ void UnixListener::Accept() {
 std::optional<UniqueFd> ConnectToAgent(const std::filesystem::path& folder) {
   const UniqueFd folder_fd = OpenFile(folder, O_RDONLY | O_DIRECTORY);
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // connect(2) waits for room in a full queue, for ever where the agent is stopped.
+  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kQueueLimit, sizeof kQueueLimit);
   const sockaddr_un address = Address(ShortSocketPath(folder_fd));
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
     if (IsOwnUser(fd.get())) return fd;
     throw Error(Phase::kControl, "the agent's socket belongs to another account");
   }
   if (errno == ENOENT || errno == ECONNREFUSED) return std::nullopt;
+  if (errno == EAGAIN) {
+    throw AgentTakesNoConnection(Phase::kControl, "the agent takes no connection");
+  }
   throw Error(Phase::kControl, WithErrno("cannot connect to the agent's socket", errno));
 }
 

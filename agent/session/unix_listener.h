@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "agent/loop/event_loop.h"
+#include "base/error.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
@@ -26,7 +27,14 @@ class UnixListener {
   EventLoop::Timer resume_;
 };
 
-// Connects to the agent in `folder`; without one: nullopt. Throws Error(kControl) on anything else.
+// Its queue is full: it has taken no connection for long.
+class AgentTakesNoConnection : public Error {
+ public:
+  using Error::Error;
+};
+
+// Connects to the agent in `folder`, for a second at most; without one: nullopt. Throws AgentTakesNoConnection, and
+// Error(kControl) on anything else.
 std::optional<UniqueFd> ConnectToAgent(const std::filesystem::path& folder);
 
 }  // namespace tfdist::agent

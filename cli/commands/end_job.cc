@@ -94,7 +94,7 @@ void EndThroughCoordinator(const JobRecord& record, bool force, std::string_view
                            protocol::JobState& state, std::vector<std::string>& details) {
   std::optional<SlowNotice> notice;
   notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
-  Attached attached = Attach(record, 0, kAttachLimit, IsFirstOff(record));
+  Attached attached = Attach(record, 0, kAttachLimit, IsFirstOff(record), Wish::kAct);
   NoteDamage(record, 0, attached.hello, details);
   const bool live = attached.hello.serving == protocol::Serving::kAgent;
   if (live) {
@@ -115,7 +115,8 @@ struct Swept {
 
 protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline,
                        std::vector<std::string>& details) {
-  Attached attached = Attach(record, slot, kAttachLimit, slot == 0 ? IsFirstOff(record) : nullptr);
+  Attached attached =
+      Attach(record, slot, kAttachLimit, slot == 0 ? IsFirstOff(record) : nullptr, Wish::kAct);
   details.clear();  // of a try before
   NoteDamage(record, slot, attached.hello, details);
   return attached.link->Ask<protocol::Census>(type::kSweep, {{"force", force}}, deadline);

@@ -82,7 +82,7 @@ std::vector<std::string> TasksMeant(JobRecord record, const std::vector<std::str
 
 Attached AttachOrSayThatItIsGone(const JobRecord& record) {
   try {
-    return Attach(record, 0, kRestartAttachLimit, IsFirstOff(record));
+    return Attach(record, 0, kRestartAttachLimit, IsFirstOff(record), Wish::kAct);
   } catch (const NothingThere&) {
     throw NothingLeftOf("the folder", record);
   } catch (const Unreachable& error) {

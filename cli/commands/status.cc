@@ -50,6 +50,7 @@ std::string LastHeardWords(const JobView& view, size_t seat, const std::vector<H
   if (seat == 0 || seat > others.size()) return "unknown (nobody watches it)";
   const Word word = others[seat - 1].word;
   if (word == Word::kNothing) return "unknown (its host does not answer)";
+  if (word == Word::kSilent) return "unknown (its agent does not answer)";
   return word == Word::kOver ? "ended with its agent" : "running, as its host's agent says";
 }
 
@@ -117,6 +118,16 @@ void PrintLeft(const JobState& state) {
   }
 }
 
+void PrintWhyUnwatched(const JobRecord& record, const JobView& view) {
+  const std::string& host = record.hosts[0].name;
+  if (!view.silent.empty()) {
+    return Print("  its agent on {} {}; tfdist down {} ends it\n", host, view.silent, record.id);
+  }
+  Print("  no agent of it runs on {}: {}; {}\n", host,
+        view.killed.empty() ? "was that machine restarted?" : view.killed,
+        WhatGoesOnWith(record, view.killed));
+}
+
 void PrintTable(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
@@ -125,9 +136,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
   if (const std::string by = StrangerWhoStarted(record); !by.empty()) Print("  from: {}\n", by);
   std::vector<HostsWord> others;
   if (!view.live && state.phase != JobPhase::kEnded) {
-    Print("  no agent of it runs on {}: {}; {}\n", record.hosts[0].name,
-          view.killed.empty() ? "was that machine restarted?" : view.killed,
-          WhatGoesOnWith(record, view.killed));
+    PrintWhyUnwatched(record, view);
     others = AskOtherHosts(record);
   }
   if (const std::string why = protocol::WhyItEnded(state); !why.empty()) Print("  why: {}\n", why);
@@ -200,6 +209,10 @@ json ViewJson(const JobRecord& record, const JobView& view) {
   for (const auto& plan : state.plan.tasks) value["tasks"].push_back(TaskJson(state, plan));
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     value["hosts"].push_back(SlotJson(state, slot));
+  }
+  if (!view.silent.empty() && !state.slots.empty()) {
+    value["hosts"][0]["state"] = "silent";
+    value["hosts"][0]["why"] = fmt::format("its agent {}", view.silent);
   }
   return value;
 }

@@ -200,10 +200,15 @@ void PrintLostHosts(const JobRecord& record, const protocol::JobState& state) {
   }
 }
 
+std::vector<std::string> WhatItWaitsFor(const JobRecord& record, const JobView& view) {
+  if (view.silent.empty()) return WaitsFor(view.state, view.live, WallClockNanoseconds());
+  return {fmt::format("its agent on {}, which {}", record.hosts[0].name, view.silent)};
+}
+
 void PrintWhy(const JobRecord& record, const Whole& whole) {
   const protocol::JobState& state = whole.view.state;
   Print("job {}: {}\n", record.id, Verdict(whole.view));
-  for (const std::string& line : WaitsFor(state, whole.view.live, WallClockNanoseconds())) {
+  for (const std::string& line : WhatItWaitsFor(record, whole.view)) {
     Print("waits for {}\n", line);
   }
   const std::string ended = MayWaitForThoseThatEnded(state, WallClockNanoseconds());
@@ -256,7 +261,7 @@ void PrintWhyAsJson(const JobRecord& record, const Whole& whole) {
                 {"name", record.name},
                 {"state", StateName(whole.view)},
                 {"why", state.why},
-                {"waits_for", WaitsFor(state, whole.view.live, WallClockNanoseconds())},
+                {"waits_for", WhatItWaitsFor(record, whole.view)},
                 {"look", LookJson(whole.view.look, state)},
                 {"incidents", json::array()}};
   for (const Incident& incident : whole.story.Incidents()) {

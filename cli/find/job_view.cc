@@ -19,6 +19,7 @@ void Read(const JobRecord& record, TimePoint& deadline, const OnEvent& on_event,
   Attached attached = AttachToLook(record, 0, deadline, IsFirstOff(record));
   view.live = attached.hello.serving == protocol::Serving::kAgent;
   view.killed = attached.hello.killed.value_or("");
+  view.silent = attached.hello.silent.value_or("");
   ReadEvents(*attached.link, record, deadline, on_event, view);
   const bool runs = view.live && view.state.phase == protocol::JobPhase::kRunning;
   if (wish && runs) view.look = LookAtTasks(*attached.link, view.state, *wish);

@@ -19,6 +19,8 @@ struct JobView {
   uint64_t events = 0;  // number of the last one in `state`
   bool live = false;    // an agent answered on slot 0
   std::string killed;   // why none did, though it had not been told to end; empty: not known
+  std::string
+      silent;  // what its agent does, which is there and does not answer; empty: it answers, or there is none
   std::string trouble;  // what is wrong with the job's event log; empty: nothing
   JobLook look;         // where it was wished, and the job runs
 };

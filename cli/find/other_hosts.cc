@@ -55,6 +55,11 @@ HostsWord AskOne(const JobRecord& record, int slot) {
       if (host.hello.serving == protocol::Serving::kAgent) said = OfAgent(*host.link, deadline);
       said.has_folder = true;
       if (host.hello.serving == protocol::Serving::kAgent) return said;
+      if (host.hello.silent) {
+        said.word = Word::kSilent;
+        said.why = fmt::format("its agent {}", *host.hello.silent);
+        return said;
+      }
       said.word = Word::kOver;
       said.misses_first = host.hello.orphaned.has_value();
       said.was_killed = host.hello.killed.has_value();
@@ -78,6 +83,8 @@ std::string_view NameOf(Word word) {
       return "waits";
     case Word::kHears:
       return "running";
+    case Word::kSilent:
+      return "silent";
     case Word::kOver:
       return "over";
     case Word::kNothing:

@@ -14,6 +14,7 @@ enum class Word {
   kWaits,   // its agent runs its tasks, and does not hear the coordinator
   kHears,   // its agent hears the coordinator: only this machine does not reach it
   kOver,    // the job is over there
+  kSilent,  // its agent is there and does not answer, as one that was stopped
   kNothing  // the host cannot be asked
 };
 

@@ -174,10 +174,21 @@ std::unique_ptr<ByteChannel> Tunnels::Open(int port, TimePoint& deadline) {
   return transport_->OpenTunnel(port, deadline);
 }
 
+namespace {
+
+void TakeNoteOfSilence(const std::string& host, Attached& attached, TimePoint deadline, Wish wish) {
+  if (wish == Wish::kAct) attached.hello = attached.link->Resume(deadline);
+  const std::optional<std::string>& silent = attached.hello.silent;
+  AllNotes().Add(host, silent ? fmt::format("its agent {}", *silent)
+                              : "its agent was stopped, and goes on (SIGCONT)");
+}
+
+}  // namespace
+
 Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit,
-                std::function<bool()> is_off) {
+                std::function<bool()> is_off, Wish wish) {
   TimePoint deadline = SystemClock().Now() + limit;
-  return Attach(record, slot, deadline, std::move(is_off));
+  return Attach(record, slot, deadline, std::move(is_off), wish);
 }
 
 Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,
@@ -197,7 +208,7 @@ Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,
 }
 
 Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
-                std::function<bool()> is_off) {
+                std::function<bool()> is_off, Wish wish) {
   const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   try {
     Attached attached;
@@ -207,6 +218,7 @@ Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
         AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot, deadline);
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
     attached.hello = attached.link->ReadHello(deadline);
+    if (attached.hello.silent) TakeNoteOfSilence(host.name, attached, deadline, wish);
     const auto* node = dynamic_cast<const OutlivedNode*>(attached.transport.get());
     if (node != nullptr && node->is_here())
       attached.hello.killed = fmt::format("Slurm's job {} has ended", host.slurm_job);

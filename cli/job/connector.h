@@ -64,11 +64,16 @@ struct Attached {
   protocol::Hello hello;
   std::unique_ptr<AgentLink> link;
 };
+// What is wanted of an agent that is there and does not answer, as one that was stopped. A note says so either way.
+enum class Wish {
+  kLook,  // nothing: its folder tells
+  kAct    // that it goes on (SIGCONT); its folder acts only where it does not
+};
 // `deadline` is moved as Transport::OpenShell does. `is_off`: as ssh::Target's.
 Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
-                std::function<bool()> is_off = {});
+                std::function<bool()> is_off = {}, Wish wish = Wish::kLook);
 Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit,
-                std::function<bool()> is_off = {});
+                std::function<bool()> is_off = {}, Wish wish = Wish::kLook);
 // The same for who only looks, and asks the other hosts where this one cannot be asked: a login that is refused, a changed
 // host key, or a folder that is not used are Unreachable, too.
 Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,

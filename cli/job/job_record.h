@@ -23,7 +23,7 @@ struct LastSeen {
   enum class Stage {
     kStarting,   // not known to have begun: `up` is at it, was killed, or got no answer
     kRunning,    // had begun, and had not ended
-    kUnwatched,  // so too, but no agent of it runs on its first host
+    kUnwatched,  // so too, but no agent of it answers on its first host
     kEnded,
     kNotStarted,  // a host could not be brought up, or `down` came first
   };

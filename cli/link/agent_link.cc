@@ -102,6 +102,11 @@ protocol::Hello AgentLink::Create(const protocol::Create& create, TimePoint dead
   return ReadHello(deadline);
 }
 
+protocol::Hello AgentLink::Resume(TimePoint deadline) {
+  Send(protocol::type::kResume, protocol::Json::object());
+  return ReadHello(deadline);
+}
+
 protocol::Json AgentLink::Call(std::string_view type, protocol::Json body, TimePoint deadline,
                                const std::function<void()>& check) {
   const uint64_t id = Send(type, std::move(body));

@@ -33,6 +33,10 @@ class AgentLink {
   // the other end from then on. Throws what the role answers with.
   protocol::Hello Create(const protocol::Create& create, TimePoint deadline);
 
+  // Lets an agent go on that is stopped (Hello::silent): the hello of that agent, which is the other end from then on, or of
+  // its folder, which stays it where the agent is silent still.
+  protocol::Hello Resume(TimePoint deadline);
+
   // Sends a request and waits for its answer; throws the Refusal that the agent answers with, or
   // LostConnection on timeout (naming `type`), end of file, or pings unanswered for 15 s. Messages
   // of other ids that come meanwhile go to the handler given to OnMessage. `check` is called

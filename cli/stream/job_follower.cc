@@ -137,8 +137,16 @@ protocol::JobState JobFollower::Run() {
 Attached JobFollower::AttachToSlot0() {
   TimePoint deadline = Now() + kAttachLimit;
   if (options_.until) deadline = std::min(deadline, *options_.until);
-  return options_.follow ? AttachToLook(record_, 0, deadline, options_.is_first_off)
+  return options_.follow ? ToFollow(AttachToLook(record_, 0, deadline, options_.is_first_off))
                          : hosts_.Attach(0, deadline);
+}
+
+// The folder of an agent that is stopped has no end of the job: the follower waits until it goes on.
+Attached JobFollower::ToFollow(Attached attached) const {
+  if (!attached.hello.silent) return attached;
+  throw WithHost(
+      LostConnection(Phase::kControl, fmt::format("its agent {}", *attached.hello.silent)),
+      record_.hosts[0].name);
 }
 
 std::optional<Error> JobFollower::Abandoned() const {
@@ -701,8 +709,8 @@ bool JobFollower::TryToAttach() {
   WaitBeforeTry();
   if (quit_) return false;
   try {
-    attached_ = Attach(record_, 0, kAttachLimit);
-    if (StartsFirstAgain()) attached_ = Attach(record_, 0, kAttachLimit);
+    attached_ = AttachAgain();
+    if (StartsFirstAgain()) attached_ = AttachAgain();
     attached_since_ = Now();
     brought_something_ = false;
     return true;
@@ -715,6 +723,12 @@ bool JobFollower::TryToAttach() {
     outage_->why = refusal.what();
   }
   return false;
+}
+
+Attached JobFollower::AttachAgain() const {
+  const Wish wish = stop_why_.empty() ? Wish::kLook : Wish::kAct;
+  Attached attached = Attach(record_, 0, kAttachLimit, {}, wish);
+  return options_.follow ? ToFollow(std::move(attached)) : std::move(attached);
 }
 
 // Nobody on the host does.

@@ -107,6 +107,9 @@ class JobFollower {
   // What to say of a job that has not ended while nobody watches it; its events have been read.
   [[nodiscard]] std::optional<Error> Abandoned() const;
   [[nodiscard]] Attached AttachToSlot0();
+  [[nodiscard]] Attached AttachAgain() const;
+  // Throws LostConnection where the agent does not answer, though its host does.
+  [[nodiscard]] Attached ToFollow(Attached attached) const;
   void Open();
   void OpenEvents(bool follow);
   void OnCaughtUp();

@@ -206,7 +206,7 @@ class StatusTask(_StatusTask, total=False):
 
 class _StatusHost(TypedDict):
     host: str
-    state: str  # a HostState; in the state unreachable: waits, running, over, unreachable
+    state: str  # a HostState; silent: the first host's agent is there and does not answer; in the state unreachable: waits, running, silent, over, unreachable
     why: str
 
 
@@ -219,7 +219,7 @@ class StatusHost(_StatusHost, total=False):
 class _Status(TypedDict):
     job: str
     name: str
-    state: str  # starting, running, restarting, stopping; unwatched: no agent of it runs on its first host; of a finished job the result; unreachable: its first host does not answer
+    state: str  # starting, running, restarting, stopping; unwatched: no agent of it answers on its first host; of a finished job the result; unreachable: its first host does not answer
     started_by: str  # who called up: user@machine; empty: not known
     live: bool  # an agent of the job answered on the first host
     event_log: str  # what is wrong with the job's event log; empty: nothing

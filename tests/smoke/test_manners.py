@@ -1,13 +1,12 @@
 """Small things that a user of other command-line tools expects."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import unittest
 
-from tests.support import clusters, processes
+from tests.support import clusters
 from tests.support.tfdist import BIN, ROOT, Tfdist
 from tests.support.waiting import wait_for
 
@@ -274,20 +273,6 @@ class Jobs(unittest.TestCase):
         self.addCleanup(terminal.wait)
         self.addCleanup(self.user.run, "down", "--force", "job")
         terminal.wait_for_text("Name? ")
-
-    def test_status_says_which_host_it_waits_for(self):
-        self.user.run("up", "-d", self.write(["sleep", "infinity"], slots=1)).expect(0)
-
-        def only_agent():
-            found = [pid for pid in self.user.left() if processes.name_of(pid).startswith("tfdist-agent")]
-            return found[0] if len(found) == 1 else None
-        agent = wait_for(only_agent, lambda: f"one agent; there is {self.user.left()}")
-        os.kill(agent, signal.SIGSTOP)
-        status = self.user.start("status")
-        wait_for(lambda: b"tfdist: waiting for 127.0.0.1 to answer\n" in status.err.read_bytes(), "a word", 25)
-        os.kill(agent, signal.SIGCONT)
-        self.assertEqual(status.wait(60), 0)
-        self.user.run("down", "--force", "job").expect(0)
 
     def test_hosts_with_the_same_failure_are_folded(self):
         file = self.user.write("refused.toml", 'name = "job"\n[cluster]\nhosts = ["127.0.1.[1-5]:1"]\n'

@@ -1,0 +1,147 @@
+"""Agents, keepers and holders that are stopped (SIGSTOP): their hosts answer, and they do not."""
+
+import signal
+import time
+import unittest
+
+from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_local import shell
+from tests.support import clusters, processes
+from tests.support.tfdist import Tfdist
+from tests.support.waiting import PATIENCE, wait_for
+
+# Its end by SIGTERM is in its log.
+TRAINER = 'trap "echo bye; exit 3" TERM; echo begun; sleep infinity & wait'
+# Before, each of these commands waited for 40 s at least.
+SOON = 30 * PATIENCE
+
+
+def setUpModule():
+    check_possible()
+
+
+class Stopped(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = Hosts(3)
+        cls.hosts.start()
+        cls.addClassCleanup(cls.hosts.stop)
+
+    def setUp(self):
+        self.user = Tfdist("stopped")
+        self.addCleanup(self.user.close)
+        self.file = self.user.write("cluster.toml", clusters.over_ssh("job", shell(TRAINER), self.hosts, layout="mirrored"))
+        self.addCleanup(self.let_all_go_on)
+
+    def let_all_go_on(self):
+        for host in self.hosts:
+            host.thaw()
+        self.user.run("down", "--force", "--purge", "--yes", "job")
+
+    def start(self):
+        self.user.run("up", "-d", self.file).expect(0)
+        self.user.wait_until_tasks_run()
+
+    def stop(self, slot, *roles):
+        """Their pids, as the host has them."""
+        mine = [process for process in self.hosts[slot].processes() if processes.name_of(process.pid).startswith(roles)]
+        self.assertEqual(len(mine), len(roles), mine)
+        for process in mine:
+            processes.kill(process.pid, signal.SIGSTOP)
+        return [process.pid_there for process in mine]
+
+    def run_soon(self, *words):
+        begun = time.monotonic()
+        result = self.user.run(*words)
+        self.assertLess(time.monotonic() - begun, SOON, result)
+        return result
+
+    def assert_ended_gracefully(self, down, slots=(0, 1, 2)):
+        self.assertEqual(down.code, 0, down)
+        self.assertIn("ended; nothing is left on 3 of 3 hosts\n", down.err)
+        logs = self.user.run("logs", "job")
+        self.assertEqual(sorted(logs.out.splitlines()),
+                         sorted(f"worker:{slot} | {line}" for slot in range(3) for line in ("begun", *(["bye"] if slot in slots else []))))
+
+        def left():
+            return {host.name: [p.argv for p in host.processes()] for host in self.hosts if host.processes()}
+        wait_for(lambda: not left(), lambda: f"nothing left on the hosts; there is {left()}")
+
+    def assert_goes_on(self, down, slot):
+        self.assertIn(f"tfdist: {self.hosts[slot].address}: its agent was stopped, and goes on (SIGCONT)\n", down.err)
+
+    def test_down_lets_the_agent_of_the_first_host_go_on(self):
+        self.start()
+        self.stop(0, "tfdist-agent")
+        down = self.run_soon("down", "job")
+        self.assert_goes_on(down, 0)
+        self.assert_ended_gracefully(down)
+        self.assertEqual(self.user.status("job")["state"], "stopped")
+
+    def test_down_lets_the_agent_of_a_further_host_go_on(self):
+        self.start()
+        self.stop(2, "tfdist-agent")
+        down = self.run_soon("down", "job")
+        self.assert_goes_on(down, 2)
+        self.assert_ended_gracefully(down)
+
+    def test_down_force_lets_all_agents_go_on(self):
+        self.start()
+        for slot in range(3):
+            self.stop(slot, "tfdist-agent")
+        down = self.run_soon("down", "--force", "job")
+        for slot in range(3):
+            self.assert_goes_on(down, slot)
+        self.assert_ended_gracefully(down, slots=())
+
+    def test_who_looks_reads_the_files_of_the_first_host_and_is_told_why(self):
+        self.start()
+        [pid] = self.stop(0, "tfdist-agent")
+        host = self.hosts[0].address
+        said = f"its agent is stopped (state T): kill -CONT {pid} there lets it go on\n"
+        status = self.run_soon("status", "job").expect(0)
+        self.assertIn("job job-", status.out)
+        self.assertIn(f"  its agent on {host} is stopped (state T): kill -CONT {pid} there lets it go on; tfdist down ", status.out)
+        self.assertIn(f"waits for its agent on {host}, which is stopped (state T): kill -CONT {pid} ", self.run_soon("why", "job").expect(0).out)
+        logs = self.run_soon("logs", "job").expect(0)
+        self.assertEqual(sorted(logs.out.splitlines()), [f"worker:{slot} | begun" for slot in range(3)])
+        for told in (status, logs, self.run_soon("events", "job").expect(0), self.run_soon("list")):
+            self.assertEqual(told.err.count(f"tfdist: {host}: {said}"), 1, told)
+        seen = self.user.status("job")
+        self.assertEqual((seen["state"], seen["hosts"][0]["state"]), ("unwatched", "silent"))
+        self.assertEqual(seen["hosts"][0]["why"] + "\n", said)
+
+    def test_the_other_hosts_say_that_theirs_are_stopped(self):
+        self.start()
+        for slot in (0, 1):
+            self.stop(slot, "tfdist-agent")
+        status = self.run_soon("status", "job").expect(0)
+        self.assertRegex(status.out, rf"worker:1 .* {self.hosts[1].address} .* unknown \(its agent does not answer\)\n")
+        self.assertRegex(status.out, rf"worker:2 .* {self.hosts[2].address} .* running, as its host's agent says\n")
+        # The backlog of a stopped agent's socket has room for 64.
+        for _ in range(70):
+            self.user.run("status", "job").expect(0)
+        self.assert_ended_gracefully(self.run_soon("down", "job"))
+
+    def test_an_attached_up_waits_for_it_and_sees_the_end(self):
+        up = self.user.start("up", self.file)
+        self.user.wait_for_output(up, b"begun")
+        self.user.wait_until_tasks_run()
+        self.stop(0, "tfdist-agent")
+        wait_for(lambda: "connection lost (" in up.err.read_text(), lambda: up.err.read_text())
+        self.assertIsNone(up.poll())
+        self.assert_ended_gracefully(self.run_soon("down", "job"))
+        self.assertEqual(up.wait(60), 1, up.err.read_text())
+        self.assertIn("tfdist: connected again\n", up.err.read_text())
+
+    def test_status_says_which_host_it_waits_for(self):
+        self.start()
+        self.hosts[0].freeze()
+        status = self.user.start("status", "job")
+        wait_for(lambda: f"tfdist: waiting for {self.hosts[0].address} to answer\n" in status.err.read_text(), "a word", 25)
+        self.hosts[0].thaw()
+        self.assertEqual(status.wait(60), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
