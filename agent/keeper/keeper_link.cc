@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "agent/process/command.h"
 #include "agent/process/spawn.h"
@@ -43,12 +45,14 @@ bool KeeperLink::StartHolder(std::string_view task, std::string_view run) {
 }
 
 bool KeeperLink::StopHolder(std::string_view task, std::string_view run) {
+  LetKeeperGoOn();
   return SendCommand(
       commands_.get(),
       {.kind = CommandKind::kStop, .task = std::string(task), .run = std::string(run)});
 }
 
 bool KeeperLink::KillHolder(std::string_view task, std::string_view run) {
+  LetKeeperGoOn();
   return SendCommand(
       commands_.get(),
       {.kind = CommandKind::kKill, .task = std::string(task), .run = std::string(run)});
@@ -61,10 +65,15 @@ bool KeeperLink::WarnHolder(std::string_view task, std::string_view run) {
 }
 
 bool KeeperLink::Quit(std::chrono::milliseconds limit) {
+  LetKeeperGoOn();
   return SendCommand(commands_.get(), {.kind = CommandKind::kQuit,
                                        .value = static_cast<int32_t>(limit.count()),
                                        .task = {},
                                        .run = {}});
+}
+
+void KeeperLink::LetKeeperGoOn() const {
+  if (getppid() == keeper_) kill(keeper_, SIGCONT);
 }
 
 bool KeeperLink::KeeperGone() const {

@@ -1,6 +1,9 @@
 // The agent's end of its connection to the keeper.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -53,7 +56,11 @@ class KeeperLink {
   [[nodiscard]] int name_lock_fd() const { return name_lock_.get(); }
 
  private:
+  // One that was stopped (SIGSTOP) reads no order to end something.
+  void LetKeeperGoOn() const;
+
   Handover handover_;
+  pid_t keeper_ = getppid();
   UniqueFd commands_;
   UniqueFd notes_;
   UniqueFd listener_;

@@ -43,6 +43,12 @@ void BoundAgentLog() {
   if (ftruncate(STDERR_FILENO, 0) == 0) Log("agent.log had {} bytes and begins anew", info.st_size);
 }
 
+// What is stopped takes no signal to end before it goes on.
+void TellToEnd(pid_t pid, int signal) {
+  kill(pid, signal);
+  kill(pid, SIGCONT);
+}
+
 std::string HowItEnded(int status) {
   return WIFSIGNALED(status) ? fmt::format("was killed by signal {}", WTERMSIG(status))
                              : fmt::format("ended with exit code {}", WEXITSTATUS(status));
@@ -172,11 +178,11 @@ void KeeperLoop::OnCommand(const Command& command) {
     case CommandKind::kStart:
       return StartHolder(names);
     case CommandKind::kStop:
-      return SignalHolder(names, SIGTERM);
+      return EndHolder(names, SIGTERM);
     case CommandKind::kKill:
-      return SignalHolder(names, SIGQUIT);
+      return EndHolder(names, SIGQUIT);
     case CommandKind::kWarn:
-      return SignalHolder(names, SIGUSR1);
+      return WarnHolder(names);
     case CommandKind::kQuit:
       return BeginEnding(SIGTERM, milliseconds(std::max(command.value, 0)));
   }
@@ -195,10 +201,7 @@ void KeeperLoop::Tell(NoteKind kind, int value, const RunNames& names) const {
 }
 
 bool KeeperLoop::WasStarted(const RunNames& names) const {
-  const auto is_this = [&](const auto& holder) {
-    return holder.second.task == names.task && holder.second.run == names.run;
-  };
-  if (std::ranges::any_of(holders_, is_this)) return true;
+  if (FindHolder(names) != 0) return true;
   const RunState state = ReadRunState(RunFolder(names));
   return state.pids || state.exit;
 }
@@ -229,10 +232,19 @@ void KeeperLoop::StartHolder(const RunNames& names) {
   Tell(NoteKind::kRefused, error_number, names);
 }
 
-void KeeperLoop::SignalHolder(const RunNames& names, int signal) {
-  for (const auto& [pid, holder] : holders_) {
-    if (holder.task == names.task && holder.run == names.run) kill(pid, signal);
-  }
+void KeeperLoop::EndHolder(const RunNames& names, int signal) {
+  if (const pid_t holder = FindHolder(names)) TellToEnd(holder, signal);
+}
+
+void KeeperLoop::WarnHolder(const RunNames& names) {
+  if (const pid_t holder = FindHolder(names)) kill(holder, SIGUSR1);
+}
+
+pid_t KeeperLoop::FindHolder(const RunNames& names) const {
+  const auto found = std::ranges::find_if(holders_, [&](const auto& holder) {
+    return holder.second.task == names.task && holder.second.run == names.run;
+  });
+  return found == holders_.end() ? 0 : found->first;
 }
 
 void KeeperLoop::OnHolderEnd(const RunNames& names, int status) {
@@ -295,7 +307,7 @@ void KeeperLoop::ReportLostRuns() {
 // --- the end ---
 
 void KeeperLoop::BeginEnding(int holder_signal, milliseconds limit) {
-  for (const auto& [pid, names] : holders_) kill(pid, holder_signal);
+  for (const auto& [pid, names] : holders_) TellToEnd(pid, holder_signal);
   const TimePoint kill_at = clock_.Now() + limit;
   if (!ending_) {
     ending_ = Ending{.kill_at = kill_at, .give_up_at = {}};
@@ -309,7 +321,7 @@ void KeeperLoop::GoOnEnding() {
     for (const auto& [pid, names] : holders_) kill(pid, SIGKILL);
     if (agent_ != 0) kill(agent_, SIGKILL);
   } else if (holders_.empty() && agent_ != 0 && !ending_->agent_told) {
-    kill(agent_, SIGTERM);
+    TellToEnd(agent_, SIGTERM);
     ending_->agent_told = true;
   }
 }

@@ -62,7 +62,10 @@ class KeeperLoop {
   void StartHolder(const RunNames& names);
   [[nodiscard]] bool WasStarted(const RunNames& names) const;
   [[nodiscard]] bool HasTask(const std::string& task) const;
-  void SignalHolder(const RunNames& names, int signal);
+  void EndHolder(const RunNames& names, int signal);
+  void WarnHolder(const RunNames& names);
+  // 0: none works at it.
+  [[nodiscard]] pid_t FindHolder(const RunNames& names) const;
   void OnHolderEnd(const RunNames& names, int status);
   // What no holder is there to write. Nothing of the run is left.
   void NoteEndOfLostRun(const RunNames& names, const std::string& error) const;

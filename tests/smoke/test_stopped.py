@@ -134,6 +134,14 @@ class Stopped(unittest.TestCase):
         self.assertEqual(up.wait(60), 1, up.err.read_text())
         self.assertIn("tfdist: connected again\n", up.err.read_text())
 
+    def test_keeper_and_holder_that_are_stopped_go_on_to_end_their_task(self):
+        for roles in (["tfdist-keeper"], ["tfdist-holder"], ["tfdist-keeper", "tfdist-holder", "tfdist-agent"]):
+            for slot in (0, 2):
+                with self.subTest(roles=roles, slot=slot):
+                    self.start()
+                    self.stop(slot, *roles)
+                    self.assert_ended_gracefully(self.run_soon("down", "job"))
+
     def test_status_says_which_host_it_waits_for(self):
         self.start()
         self.hosts[0].freeze()

@@ -75,24 +75,22 @@ class WaitAndWhy(unittest.TestCase):
         self.assertEqual(len(lines), 5, why)
 
     def fail_one_after_the_other(self, first, second):
-        """master:0 runs `first`, then worker:0 `second`, before it is told to stop: its keeper stands still meanwhile. What `up` says."""
+        """master:0 runs `first`, then worker:0 `second`, before it is told to stop: its agent stands still meanwhile. What `up` says."""
         folder = self.user.folder
         script = (f'wait_for() {{ until [ -e {folder}/$1 ]; do sleep 0.05; done; }}; case $TFDIST_TASK in '
                   f'master:0) wait_for go; {first};; worker:0) wait_for gone; {second};; *) exec sleep 1000;; esac')
         up = self.user.start("up", self.user.write("cluster.toml", clusters.local(
             "job", ["sh", "-c", script], extra=clusters.NO_RESTARTS)))
-        for task in ("master:0", "worker:0"):
-            self.user.task_pid(task)
+        [_, worker] = [self.user.task_pid(task) for task in ("master:0", "worker:0")]
         slot = str(self.user.slot_folder(1))
-        [keeper] = [pid for pid, cmd in processes.matching(slot).items() if cmd.startswith("tfdist-agent keeper ")]
-        processes.kill(keeper, signal.SIGSTOP)
-        self.addCleanup(processes.kill, keeper, signal.SIGCONT)
+        [agent] = [pid for pid, cmd in processes.matching(slot).items() if cmd.startswith("tfdist-agent agent ")]
+        processes.kill(agent, signal.SIGSTOP)
+        self.addCleanup(processes.kill, agent, signal.SIGCONT)
         (folder / "go").touch()
         self.user.wait_for_status(lambda status: status["state"] == "stopping", "the job stops")
         (folder / "gone").touch()
-        self.user.wait_for_status(lambda status: any(
-            (row["task"], row["state"]) == ("worker:0", "exited") for row in status["tasks"]), "worker:0 has ended")
-        processes.kill(keeper, signal.SIGCONT)
+        wait_for(lambda: not processes.alive(worker), "worker:0 has ended")
+        processes.kill(agent, signal.SIGCONT)
         self.assertEqual(up.wait(60), 1, up.err.read_text())
         return up.err.read_text()
 
