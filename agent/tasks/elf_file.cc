@@ -16,11 +16,11 @@ namespace {
 
 using Identity = std::array<unsigned char, EI_NIDENT>;
 
-struct Machine {
+struct ElfMachine {
   int number;
   std::string_view name;  // as uname(1) has it
 };
-constexpr Machine kMachines[] = {
+constexpr ElfMachine kMachines[] = {
     {EM_386, "i386"},    {EM_X86_64, "x86_64"}, {EM_ARM, "arm"},     {EM_AARCH64, "aarch64"},
     {EM_PPC64, "ppc64"}, {EM_S390, "s390x"},    {EM_RISCV, "riscv"}, {EM_MIPS, "mips"},
 };
@@ -79,7 +79,7 @@ std::optional<ElfFacts> ReadElf(const std::filesystem::path& path) {
     return std::nullopt;
   ElfFacts facts;
   const int machine = MachineOf(file, identity);
-  const auto* const known = std::ranges::find(kMachines, machine, &Machine::number);
+  const auto* const known = std::ranges::find(kMachines, machine, &ElfMachine::number);
   facts.machine =
       known != std::end(kMachines) ? std::string(known->name) : fmt::format("machine {}", machine);
   facts.is_for_here = machine == kOwnMachine && identity[EI_CLASS] == ELFCLASS64;
