@@ -21,7 +21,19 @@ constexpr size_t kMostAddressesNamed = 3;  // in one line
 // What a name is worth to the other hosts, the best last.
 enum class Worth { kNothing, kToSome, kAnotherMachine, kAll };
 
+// Where all slots are on one machine that does not know what it is called here.
+constexpr const char* kThisMachine = "127.0.0.1";
+
 const HostPlan& HostAt(const Plan& plan, size_t slot) { return plan.hosts[slot]; }
+
+bool IsOneMachine(const std::vector<HostPlan>& hosts) {
+  return std::ranges::all_of(hosts,
+                             [&](const HostPlan& host) { return host.name == hosts.front().name; });
+}
+
+bool IsName(const std::string& address) {
+  return !IsNumericAddress(address) && !IsLoopback(address);
+}
 
 class Names {
  public:
@@ -41,6 +53,10 @@ class Names {
   [[nodiscard]] HostAddress Choose(size_t slot) const {
     const HostPlan& host = HostAt(plan_, slot);
     HostAddress chosen{.address = host.address, .trouble = {}, .warning = {}};
+    if (IsOneMachine(plan_.hosts) && !KnowsItself(slot)) {
+      chosen.address = kThisMachine;
+      return chosen;
+    }
     Worth worth = WorthOf(host.address, slot);
     if (!host.host_name.empty()) {
       const Worth of_host_name =
@@ -57,6 +73,14 @@ class Names {
 
  private:
   using Views = std::vector<std::pair<size_t, Addresses>>;  // by the slot that was asked
+
+  // True, too, of one that was not asked.
+  [[nodiscard]] bool KnowsItself(size_t slot) const {
+    const auto views = views_.find(HostAt(plan_, slot).address);
+    return views == views_.end() || std::ranges::any_of(views->second, [](const auto& view) {
+             return !view.second.empty();
+           });
+  }
 
   [[nodiscard]] Addresses OwnOf(size_t slot) const {
     return answers_[slot] ? WithoutLoopback(Checked(answers_[slot]->own)) : Addresses();
@@ -190,13 +214,14 @@ std::vector<NameWarning> WarningsOf(const Plan& plan, const std::vector<HostAddr
 }
 
 bool HasAliases(const std::vector<HostPlan>& hosts) {
-  const auto is_another = [&](const HostPlan& host) { return host.name != hosts.front().name; };
-  return std::ranges::any_of(hosts, is_another) &&
+  if (hosts.size() > 1 && IsOneMachine(hosts)) return IsName(hosts.front().address);
+  return !IsOneMachine(hosts) &&
          std::ranges::any_of(hosts, [](const HostPlan& host) { return !host.host_name.empty(); });
 }
 
 std::string AddressesText(const std::vector<HostPlan>& hosts,
                           const std::vector<HostAddress>& chosen) {
+  if (IsOneMachine(hosts)) return "";
   std::vector<std::string> items;
   std::set<std::string> told;
   for (size_t slot = 0; slot < chosen.size(); ++slot) {

@@ -33,7 +33,7 @@ Plan WithAddresses(Plan plan, const std::vector<HostAddress>& chosen);
 std::vector<NameWarning> WarningsOf(const Plan& plan, const std::vector<HostAddress>& chosen,
                                     std::vector<std::optional<protocol::ResolvedNames>> answers);
 
-// Whether others are to reach a host by one.
+// Whether others are to reach a host by one, or other slots of the only machine.
 bool HasAliases(const std::vector<HostPlan>& hosts);
 
 // "gpu1 is 10.0.0.1 for the other hosts (HostName in ssh's configuration)"; empty: all are as they were written.

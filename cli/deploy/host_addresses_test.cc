@@ -93,11 +93,16 @@ TEST_F(HostAddressesTest, NoNameThatAnotherHostKnowsIsTroubleWhereTasksListen) {
   EXPECT_TRUE(Chosen()[0].trouble);
 }
 
-TEST_F(HostAddressesTest, OnASingleHostNobodyNeedsAnAddress) {
-  Add("gpu1", "127.0.0.1", "10.0.0.1", {{"gpu1", {}}});
+TEST_F(HostAddressesTest, ASingleMachineThatDoesNotKnowItsNameReachesItselfByLoopback) {
+  Add("gpu1", "10.0.0.1", "10.0.0.1", {{"gpu1", {}}});
   plan_.hosts.push_back(plan_.hosts[0]);
-  answers_.push_back(answers_[0]);
+  answers_.emplace_back();
+  EXPECT_TRUE(HasAliases(plan_.hosts));
   EXPECT_FALSE(Chosen()[0].trouble);
+  EXPECT_THAT(Addresses(), ElementsAre("127.0.0.1", "127.0.0.1"));
+  EXPECT_EQ(AddressesText(plan_.hosts, Chosen()), "");
+  EXPECT_THAT(WarningsOf(plan_, Chosen(), answers_), testing::IsEmpty());
+  answers_[0]->names[0].addresses = {"127.0.1.1"};
   EXPECT_THAT(Addresses(), ElementsAre("gpu1", "gpu1"));
 }
 

@@ -165,6 +165,27 @@ class TwoNamesOfOneMachine(Aliases):
             self.assertIn(f"gpu1, {other} are one machine, and more than one task is to listen on port 2222", check.out)
         self.assert_nothing_left(self.hosts)
 
+    def test_the_remedy_counts_the_machine_as_two_hosts_of_one_local_rank(self):
+        self.start("Host same", "  HostName {1}")
+        show = shell('echo "local rank $LOCAL_RANK of $LOCAL_WORLD_SIZE at $MASTER_ADDR"')
+        refused = self.up(show, "gpu1,same").expect(3)
+        [(hosts, entry)] = re.findall(r"to count it as 2 hosts: (\S+) after -H, or (\{.*\})", refused.err)
+        file = self.user.write("cluster.toml", f"""
+name = "job"
+[cluster]
+hosts = [{entry}]
+layout = "mirrored"
+[task]
+command = {json.dumps(show)}
+[ssh]
+config = "{self.config}"
+""")
+        for result in (self.up(show, hosts), self.user.run("up", file, seconds=200)):
+            result.expect(0)
+            self.assertEqual(sorted(re.findall(r"local rank (\d) of (\d)", result.out)), [("0", "2"), ("1", "2")], result)
+            self.assertNotIn("are one machine", result.err)
+        self.assert_nothing_left(self.hosts)
+
     def test_other_ports_are_a_warning_and_threads_are_counted_together(self):
         self.start("Host same3 same4 same5 same6 same7 same8", "  HostName {1}")
         names = ["gpu1", self.hosts[0].address, *(f"same{number}" for number in range(3, 9))]
