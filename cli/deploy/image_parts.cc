@@ -34,7 +34,8 @@ UniqueFd ImageParts::OpenArchive() const {
   UniqueFd archive = OpenFile(image_.archive, O_RDONLY);
   if (!TarFile(archive.get(), image_.archive.string()).is_compressed()) return archive;
   UniqueFd plain = TemporaryFile();
-  Uncompress(archive.get(), plain.get(), image_.archive.string());
+  Uncompress(archive.get(), image_.archive.string(),
+             [&](std::string_view piece) { WriteTemporary(plain.get(), piece); });
   return plain;
 }
 

@@ -252,13 +252,14 @@ const TarMember* TarFile::Find(const std::string& path) const {
   return nullptr;
 }
 
-void Uncompress(int from, int to, const std::string& name) {
+void Uncompress(int from, const std::string& name,
+                const std::function<void(std::string_view piece)>& write) {
   constexpr size_t kPieceBytes = 256 << 10;
   GzipReader reader(from, name);
   while (true) {
     const std::string piece = reader.Read(kPieceBytes);
     if (piece.empty()) return;
-    WriteAll(to, piece, "a temporary file");
+    write(piece);
   }
 }
 

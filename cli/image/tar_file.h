@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -30,7 +31,8 @@ class TarFile {
   bool is_compressed_ = false;
 };
 
-// Writes the content of the compressed file `from` to `to`; both are borrowed, and `name` is for errors. Throws UsageError, and Error(kFiles).
-void Uncompress(int from, int to, const std::string& name);
+// Gives `write` the content of the compressed file `from`, which is borrowed, piece by piece; `name` is for errors. Throws UsageError.
+void Uncompress(int from, const std::string& name,
+                const std::function<void(std::string_view piece)>& write);
 
 }  // namespace tfdist::cli

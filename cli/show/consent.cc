@@ -64,8 +64,13 @@ UsageError NothingWasRemoved(const std::string& why, const JobRecord& record, co
 void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs) {
   const std::string why = WhyToAsk(record, jobs);
   if (!HasTerminal()) {
+    // That it runs stands behind this.
+    const bool is_one = jobs.running + jobs.finished == 1;
+    const std::string runs =
+        is_one ? "no job was named"
+               : fmt::format("no job was named, and {} are known", jobs.running + jobs.finished);
     throw NothingWasRemoved(
-        why, record, jobs,
+        !jobs.named && jobs.running > 0 ? runs : why, record, jobs,
         fmt::format("tfdist down --purge {} {}removes what its tasks have written; --yes does not "
                     "say which job is meant; tfdist list shows all jobs",
                     record.id, jobs.running > 0 ? "ends it, and " : ""));
