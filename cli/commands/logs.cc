@@ -18,6 +18,7 @@
 #include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/find/job_view.h"
+#include "cli/find/other_hosts.h"
 #include "cli/link/bootstrap.h"
 #include "cli/pull/brought.h"
 #include "cli/show/moment.h"
@@ -219,6 +220,7 @@ int LogsCommand(const LogsArguments& arguments) {
   if (only_shows && SayIfNotBegun(found)) return kExitSuccess;
   const JobRecord record = arguments.follow ? AwaitBegin(found) : found;
   options.tasks = SelectTasks(record, words, arguments.hosts);
+  options.is_first_off = IsFirstOff(record);
   CheckOffsets(arguments, options);
   if (!arguments.save.empty()) {
     const fs::path folder = arguments.save;

@@ -26,6 +26,7 @@
 #include "cli/exit_codes.h"
 #include "cli/find/find_job.h"
 #include "cli/find/kept_files.h"
+#include "cli/find/other_hosts.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
@@ -389,7 +390,8 @@ void ChooseFiles(Haul& haul, const std::vector<std::string>& paths) {
 
 void List(const JobRecord& record, Haul& haul) {
   try {
-    RemoteListing listing = ListRemoteFiles(record, haul.slot, haul.root);
+    RemoteListing listing = ListRemoteFiles(record, haul.slot, haul.root,
+                                            haul.slot == 0 ? IsFirstOff(record) : nullptr);
     haul.files = std::move(listing.files);
     haul.folders = std::move(listing.folders);
     haul.slots = std::move(listing.slots);

@@ -118,7 +118,10 @@ bool AllMissFirst(const std::vector<HostsWord>& words) {
 
 std::function<bool()> IsFirstOff(const JobRecord& record) {
   if (record.hosts.size() < 2) return {};
-  return [&record] { return AllMissFirst(AskOtherHosts(record)); };
+  return [&record] {
+    AddConnectionNote(record.hosts[0].name, "does not answer; asking the other hosts of the job");
+    return AllMissFirst(AskOtherHosts(record));
+  };
 }
 
 namespace {

@@ -157,6 +157,10 @@ void SetConnectionNotes(std::function<void(const std::string& host, const std::s
   AllNotes().SetSay(std::move(say));
 }
 
+void AddConnectionNote(const std::string& host, const std::string& note) {
+  AllNotes().Add(host, note);
+}
+
 void EndConnections() { ssh::EndMasters(); }
 
 Tunnels::Tunnels(const HostPlan& host, const SshOptions& ssh) {
@@ -179,8 +183,8 @@ namespace {
 void TakeNoteOfSilence(const std::string& host, Attached& attached, TimePoint deadline, Wish wish) {
   if (wish == Wish::kAct) attached.hello = attached.link->Resume(deadline);
   const std::optional<std::string>& silent = attached.hello.silent;
-  AllNotes().Add(host, silent ? fmt::format("its agent {}", *silent)
-                              : "its agent was stopped, and goes on (SIGCONT)");
+  AddConnectionNote(host, silent ? fmt::format("its agent {}", *silent)
+                                 : "its agent was stopped, and goes on (SIGCONT)");
 }
 
 }  // namespace

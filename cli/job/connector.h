@@ -38,6 +38,9 @@ std::string HostNameOf(const HostPlan& host, const SshOptions& ssh);
 // each note for a few hosts, and once for all others. Set by main; {}: nowhere.
 void SetConnectionNotes(std::function<void(const std::string& host, const std::string& note)> say);
 
+// To them.
+void AddConnectionNote(const std::string& host, const std::string& note);
+
 // Ends the connections that ssh programs keep for this process: before _exit(2). Elsewhere main's return does.
 void EndConnections();
 

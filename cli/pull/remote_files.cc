@@ -62,9 +62,10 @@ void CheckPath(std::string_view path) {
 
 // Runs the agent there. `on_output` gets what it prints, and says by when more must have come.
 void RunAgent(const JobRecord& record, int slot, std::vector<std::string> arguments,
-              TimePoint give_up, const std::function<TimePoint(std::string_view)>& on_output) {
+              TimePoint give_up, const std::function<TimePoint(std::string_view)>& on_output,
+              std::function<bool()> is_off = {}) {
   TimePoint deadline = SystemClock().Now() + kStartLimit;
-  const auto transport = TransportToJob(record, slot);
+  const auto transport = TransportToJob(record, slot, std::move(is_off));
   HostCommand command;
   command.words = {"task-files"};
   command.words.insert(command.words.end(), arguments.begin(), arguments.end());
@@ -195,15 +196,18 @@ void SentFiles::TakeHole(uint64_t bytes) {
   on_hole_(at_, bytes);
 }
 
-RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root) {
+RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root,
+                              std::function<bool()> is_off) {
   std::string records;
   const TimePoint give_up = SystemClock().Now() + kListLimit;
-  RunAgent(record, slot, {root == TaskRoot::kKeep ? "list-kept" : "list"}, give_up,
-           [&](std::string_view output) {
-             records += output;
-             if (records.size() > kMostListBytes) FailMalformed("it is longer than 256 MiB");
-             return give_up;
-           });
+  RunAgent(
+      record, slot, {root == TaskRoot::kKeep ? "list-kept" : "list"}, give_up,
+      [&](std::string_view output) {
+        records += output;
+        if (records.size() > kMostListBytes) FailMalformed("it is longer than 256 MiB");
+        return give_up;
+      },
+      std::move(is_off));
   // An agent of an earlier version refuses the word, and keeps nothing.
   if (root == TaskRoot::kKeep && records.empty()) return {};
   return ParseRemoteFiles(records);

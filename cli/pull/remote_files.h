@@ -83,8 +83,9 @@ enum class TaskRoot {
   kKeep,  // {keep}, of all slots of the machine
 };
 
-// What tasks of `slot` have written. For at most 10 minutes.
-RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root);
+// What tasks of `slot` have written. For at most 10 minutes. `is_off`: as ssh::Target's.
+RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root,
+                              std::function<bool()> is_off);
 
 // Asks for `files`, which are no links, from `offsets` on, and hands what comes to `sent`. Throws LostConnection when
 // the host is too slow (Pace).

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <map>
 
 #include "base/clock.h"
@@ -16,7 +17,7 @@ class HostLinks {
   explicit HostLinks(const JobRecord& record) : record_(record) {}
 
   // As cli::Attach. A host that did not answer is not asked again: throws what it threw then.
-  Attached Attach(int slot, TimePoint& deadline);
+  Attached Attach(int slot, TimePoint& deadline, std::function<bool()> is_off = {});
   // The same; the answer is kept until another slot is asked for, or until Drop.
   Attached& To(int slot, TimePoint& deadline);
   // The conversation that is kept has broken.

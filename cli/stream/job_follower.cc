@@ -138,7 +138,7 @@ Attached JobFollower::AttachToSlot0() {
   TimePoint deadline = Now() + kAttachLimit;
   if (options_.until) deadline = std::min(deadline, *options_.until);
   return options_.follow ? ToFollow(AttachToLook(record_, 0, deadline, options_.is_first_off))
-                         : hosts_.Attach(0, deadline);
+                         : hosts_.Attach(0, deadline, options_.is_first_off);
 }
 
 // The folder of an agent that is stopped has no end of the job: the follower waits until it goes on.

@@ -142,12 +142,34 @@ class Stopped(unittest.TestCase):
                     self.stop(slot, *roles)
                     self.assert_ended_gracefully(self.run_soon("down", "job"))
 
-    def test_status_says_which_host_it_waits_for(self):
+    def asking(self):
+        return f"tfdist: {self.hosts[0].address}: does not answer; asking the other hosts of the job\n"
+
+    def test_of_a_frozen_first_host_the_others_are_asked_within_seconds(self):
         self.start()
         self.hosts[0].freeze()
+        for words in (["status", "job"], ["why", "job"], ["events", "job"]):
+            said = self.run_soon(*words).expect(3)
+            self.assertEqual(said.err.count(self.asking()), 1, said)
+            self.assertEqual(said.out.count(": its agent has not heard the coordinator for "), 2, said)
+        logs = self.run_soon("logs", "job").expect(3)
+        self.assertEqual(sorted(logs.out.splitlines()), ["worker:1 | begun", "worker:2 | begun"])
+        pull = self.run_soon("pull", "job").expect(3)
+        for said in (logs, pull):
+            self.assertEqual(said.err.count(self.asking()), 1, said)
+            self.assertIn(f"{self.hosts[0].address}: connect: it took the connection and then said nothing", said.err)
+
+    def test_a_first_host_that_is_slow_and_lives_is_waited_for(self):
+        self.start()
+        sshd = [p.pid for p in self.hosts[0].processes(with_sshd=True) if processes.name_of(p.pid) == "sshd"]
+        for pid in sshd:
+            processes.kill(pid, signal.SIGSTOP)
         status = self.user.start("status", "job")
-        wait_for(lambda: f"tfdist: waiting for {self.hosts[0].address} to answer\n" in status.err.read_text(), "a word", 25)
-        self.hosts[0].thaw()
+        wait_for(lambda: self.asking() in status.err.read_text(), "a word", 25)
+        self.assertIn(f"tfdist: waiting for {self.hosts[0].address} to answer\n", status.err.read_text())
+        # Had they said that it is off, nothing would be waited for any more.
+        for pid in sshd:
+            processes.kill(pid, signal.SIGCONT)
         self.assertEqual(status.wait(60), 0)
 
 

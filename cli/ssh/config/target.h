@@ -65,8 +65,8 @@ struct Target {
   std::filesystem::path connections;
   // Told each step of a connection as it begins, on the thread that opens it; may be empty.
   std::function<void(const Step&)> on_step;
-  // Whether others who would know say that the host is off: asked where it refuses connections, or has been silent for 3 s,
-  // before it is tried for longer. Bounds its waits; may be empty.
+  // Whether others who would know say that the host is off: asked where it refuses connections, has been silent for 3 s, or has
+  // not said its SSH version for 5 s, before it is tried for longer. Bounds its waits; may be empty.
   std::function<bool()> is_off;
   // Nothing comes back from the host, or nobody listens there, and a firewall may be why: it is tried again within half a
   // minute. False where that is the less likely reason, as of a host that ran a job.

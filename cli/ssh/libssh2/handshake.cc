@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/ssh/config/library_failure.h"
+#include "cli/ssh/config/off_question.h"
 #include "cli/ssh/config/phase_deadline.h"
 
 namespace tfdist::ssh {
@@ -68,6 +69,7 @@ void Handshake(Connection& connection, const Algorithms& algorithms,
   // What is beyond the jump host only ssh can tell.
   if (connection.has_jump()) end = Within(kJumpPatience, end);
   target.Begin({"SSH version", connection.has_jump() ? "" : kWaitsForVersion, end});
+  OffQuestion off(target);
   bool met = false;
   while (true) {
     const int code = libssh2_session_handshake(connection.session(), connection.fd());
@@ -78,7 +80,8 @@ void Handshake(Connection& connection, const Algorithms& algorithms,
       target.Begin({"key exchange", kWaitsForLogin, end});
     }
     if (code != LIBSSH2_ERROR_EAGAIN) FailHandshake(connection, met, code);
-    if (!connection.Wait(end)) FailOfSilence(connection, met);
+    if (connection.Wait(met ? end : std::min(end, off.next()))) continue;
+    if (met || SystemClock().Now() >= end || off.Ask()) FailOfSilence(connection, met);
   }
 }
 

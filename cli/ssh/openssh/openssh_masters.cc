@@ -30,6 +30,7 @@
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/host_key_words.h"
 #include "cli/ssh/config/logins.h"
+#include "cli/ssh/config/off_question.h"
 #include "cli/ssh/config/phase_deadline.h"
 #include "cli/ssh/config/refused_port.h"
 #include "cli/ssh/keys/ssh_agent.h"
@@ -341,6 +342,11 @@ class OthersTime {
     return said_bytes_ > 0 && reached_ == waits && last_look_ > last_word_ + limit;
   }
 
+  // The host has not said its SSH version, as far as ssh tells.
+  [[nodiscard]] bool lacks_version() const {
+    return said_bytes_ > 0 && reached_ != Reached::kVersion;
+  }
+
   // The host has said something, and waits. A page that it names is shown by the login that has the time for it. The agent
   // is not asked twice.
   [[nodiscard]] bool needs_more_patience() const {
@@ -405,6 +411,8 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
   std::string said;
   bool open = true;
   OthersTime others(target, patience, deadline);
+  OffQuestion off(target);
+  bool is_off = false;
   const auto connect_limit =
       target.limits.tcp + std::min<std::chrono::milliseconds>(target.limits.banner, kUnknownWay);
   while (true) {
@@ -417,15 +425,19 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
     }
     const TimePoint now = SystemClock().Now();
     const bool is_unanswered = others.is_unanswered(connect_limit, jump.has_value());
-    if (now >= deadline || logins.ending() || others.needs_more_patience() || is_unanswered) break;
+    is_off = others.lacks_version() && off.Ask();
+    if (now >= deadline || logins.ending() || others.needs_more_patience() || is_unanswered ||
+        is_off)
+      break;
     pollfd waited{open ? errors.read_end.get() : -1, POLLIN, 0};
     poll(&waited, 1, open ? std::min(kLongestTurnMs, PollTimeout(now, deadline)) : 1);
   }
   ssh.Kill();
   logins.ThrowIfEnding();
   if (others.needs_more_patience()) return SlowLogin();
-  if (others.is_unanswered(connect_limit, jump.has_value())) {
-    return ExplainNoAnswer(said, connect_limit);
+  if (is_off || others.is_unanswered(connect_limit, jump.has_value())) {
+    const auto waited = std::chrono::round<std::chrono::milliseconds>(SystemClock().Now() - begin);
+    return ExplainNoAnswer(said, is_off ? waited : connect_limit);
   }
   return ExplainTimeout(said, std::chrono::round<std::chrono::milliseconds>(deadline - begin));
 }
