@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/show/host_fold.h"
 #include "cli/show/report.h"
 #include "wire/refusal.h"
@@ -327,6 +328,14 @@ void AddEnded(const Sight& sight, const JobState& state, std::vector<std::string
   const TaskNames ended = Succeeded(state);
   const TaskNames waiting = StillRunning(sight);
   if (ended.empty() || waiting.empty()) return;
+  const auto limit = std::chrono::milliseconds(state.plan.finish_timeout_ms);
+  if (limit.count() > 0 && !state.tally.decided.empty()) {
+    sentences.push_back(
+        fmt::format("{} with exit code 0, and {}: {} after that the job ends (`finish_timeout`)",
+                    Subject(ended, "has ended", "have ended"),
+                    Subject(waiting, "still runs", "still run"), DurationText(limit)));
+    return;
+  }
   sentences.push_back(fmt::format(
       "{} with exit code 0, and {}: where {} for {}, the job never ends (`done` says whose end is "
       "the job's)",

@@ -54,8 +54,12 @@ std::vector<TaskUsage> UsageOf(const protocol::JobState& state,
     const protocol::TaskState& now = state.tasks.at(plan.task);
     TaskUsage task;
     task.task = plan.task;
-    task.host = HostOfSlot(state, state.SeatOf(plan));
-    task.state = protocol::TaskPhaseName(now.phase);
+    const int seat = state.SeatOf(plan);
+    task.host = HostOfSlot(state, seat);
+    const bool is_lost =
+        state.slots.at(static_cast<size_t>(seat)).state == protocol::HostState::kLost;
+    task.state = is_lost && now.phase == TaskPhase::kRunning ? "unknown (host lost)"
+                                                             : protocol::TaskPhaseName(now.phase);
     task.pid = now.pid;
     const auto look = looks.find(plan.task);
     // A process that has just ended has no state.

@@ -15,7 +15,7 @@ namespace tfdist::cli {
 struct TaskUsage {
   std::string task;
   std::string host;
-  std::string state;  // as `status` has it
+  std::string state;  // as `status` has it; of a host that is lost: "unknown (host lost)"
   int pid = 0;
   bool known = false;  // it runs, and its host has answered in time
   protocol::TaskLook look;

@@ -893,6 +893,8 @@ class Faults(OverSsh):
         hosts[1].freeze()
         self.user.wait_for_status(lambda s: s["hosts"][1]["state"] == "lost", "the host counts as lost")
         self.assertRegex(self.user.run("why").out, r"goes on when it is back, and fails in \dm\d\ds if it is not")
+        for command in (("status",), ("top", "-n", "1")):
+            self.assertRegex(self.user.run(*command).out, r"worker:1 .* unknown \(host lost\)\n")
         hosts[1].thaw()
         self.user.wait_for_status(lambda s: s["hosts"][1]["state"] == "connected", "the host is back")
         self.assertEqual(self.user.status()["state"], "running")
