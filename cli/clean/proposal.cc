@@ -29,6 +29,8 @@ class Owners {
   explicit Owners(const Plan& plan) : plan_(plan) {
     for (JobRecord& record : LoadRecords()) {
       if (record.last_seen.is_over()) over_.insert(record.id);
+      if (record.name == plan.name && IsOfAnotherProject(record, plan))
+        of_other_projects_[record.id] = ProjectOf(record);
       hosts_[record.id] = std::move(record.hosts);
     }
   }
@@ -36,6 +38,8 @@ class Owners {
   // As this machine's record has it.
   [[nodiscard]] bool IsOver(const std::string& job) const { return over_.contains(job); }
   [[nodiscard]] bool Knows(const std::string& job) const { return hosts_.contains(job); }
+
+  [[nodiscard]] const auto& of_other_projects() const { return of_other_projects_; }
 
   [[nodiscard]] std::optional<Machine> Of(const RemoteJob& slot) const {
     const auto known = hosts_.find(slot.job);
@@ -49,6 +53,7 @@ class Owners {
   const Plan& plan_;
   std::map<std::string, std::vector<HostPlan>> hosts_;
   std::set<std::string> over_;
+  std::map<std::string, std::string> of_other_projects_;
 };
 
 // Where not all files were looked at, a newer one may be among them.
@@ -72,6 +77,7 @@ bool IsInDoubt(const Proposal& proposal, const Plan& plan, const Owners& owners,
 Proposal ProposeAll(const Plan& plan, const Owners& owners, bool all_jobs) {
   Proposal proposal;
   proposal.found = SurveyHosts(plan);
+  if (!all_jobs) proposal.of_other_projects = owners.of_other_projects();
   for (const HostSurvey& host : proposal.found.hosts) {
     for (const SlotOnHost& slot : host.slots) {
       if (slot.job.running) proposal.running.insert(slot.job.job);
@@ -83,7 +89,8 @@ Proposal ProposeAll(const Plan& plan, const Owners& owners, bool all_jobs) {
   for (const HostSurvey& host : proposal.found.hosts) {
     for (const SlotOnHost& slot : host.slots) {
       const std::string& job = slot.job.job;
-      const bool meant = all_jobs || IsJobIdOf(job, plan.name);
+      const bool meant =
+          (all_jobs || IsJobIdOf(job, plan.name)) && !proposal.of_other_projects.contains(job);
       if (meant && proposal.waiting.contains(job)) proposal.leaving.insert(job);
       if (!meant || proposal.running.contains(job) || proposal.in_doubt.contains(job)) continue;
       proposal.jobs.insert(job);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +32,8 @@ struct Proposal {
   // Those of `waiting` that are meant: once their agents have left they can be removed.
   std::set<std::string> leaving;
   std::set<std::string> jobs;  // ids that are to be removed
+  std::map<std::string, std::string>
+      of_other_projects;  // ids of the plan's name that stay -> the file that started them
   // Ids of which this machine has no record: another machine of the account started them, or `prune` forgot them.
   std::set<std::string> unknown;
   bool purges = false;            // {keep} goes, where no job of its name stays

@@ -45,12 +45,15 @@ class ProposalTable {
 };
 
 // Why the slot's folder stays; nullopt: it goes, or it is not meant.
-std::optional<std::string_view> WhyItStays(const Proposal& proposal, const std::string& job) {
+std::optional<std::string> WhyItStays(const Proposal& proposal, const std::string& job) {
   if (proposal.waiting.contains(job)) {
     return "stays for now: the job is over, but its agent is there for a follower or a lost host";
   }
   if (proposal.running.contains(job)) return "stays, it runs";
   if (proposal.in_doubt.contains(job)) return "stays, a host that was not looked at may run it";
+  const auto other = proposal.of_other_projects.find(job);
+  if (other != proposal.of_other_projects.end())
+    return fmt::format("stays, it was started from {}; --all means it, too", other->second);
   return std::nullopt;
 }
 

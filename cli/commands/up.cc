@@ -340,7 +340,9 @@ int Join(const Plan& plan, const Deployment::Outcome& outcome, const JobRecord& 
   const protocol::NameTaken& taken = *outcome.name_taken;
   if (taken.plan_sha256() != wanted.plan_sha256) {
     Say("tfdist: {}: job {} runs under this name, from another plan{}\n",
-        plan.hosts.at(outcome.taken_slot).name, taken.job(), WhoseText(running));
+        plan.hosts.at(outcome.taken_slot).name, taken.job(),
+        IsOfAnotherProject(running, plan) ? "; it was started from " + ProjectOf(running)
+                                          : WhoseText(running));
     // Of one that another machine started the plan is not here to compare.
     if (!running.elsewhere) ShowDifferences(running, wanted);
     const bool may_go = MayBeReplaced(running, plan);
@@ -933,7 +935,7 @@ class Launch {
 
   void AskBeforeItEndsAnother(const JobRecord& running) {
     const std::string what = fmt::format("job {} runs, which was started {}", running.id,
-                                         !running.elsewhere ? "from " + running.origin.workdir
+                                         !running.elsewhere           ? "from " + ProjectOf(running)
                                          : running.started_by.empty() ? "on another machine"
                                                                       : "by " + running.started_by);
     bool confirmed = false;
@@ -956,7 +958,11 @@ class Launch {
     const bool is_anothers =
         arguments_.source.job.name.empty() &&
         (running.elsewhere || (plan_.name_is_made && !OtherFolder(record_, running).empty()));
-    const JobsMeant meant{.named = !is_anothers, .running = all_running.size(), .finished = 0};
+    const JobsMeant meant{.named = !is_anothers,
+                          .running = all_running.size(),
+                          .finished = 0,
+                          .of_another_project = arguments_.source.job.name.empty() &&
+                                                IsOfAnotherProject(running, plan_)};
     const Consent consent = ConsentFor(Deed::kReplace, meant);
     if (consent == Consent::kRefused) {
       std::vector<const JobRecord*> ambiguous;

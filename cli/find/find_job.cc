@@ -79,8 +79,9 @@ void SayWhichIsMeant(const std::vector<const JobRecord*>& running) {
 
 void SayThatItIs(const JobRecord& record) { Say("tfdist: job {}\n", record.id); }
 
-// Of `candidates`, of which there is one at least, newest first.
-MeantJob Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
+// Of `candidates`, of which there is one at least, newest first. `plan`: of the file that names them.
+MeantJob Choose(std::vector<JobRecord> candidates, bool named, Deed deed,
+                const Plan* plan = nullptr) {
   const auto count = std::ranges::count_if(candidates, MayRun);
   const bool newest_alone = count == 0 || (count == 1 && MayRun(candidates[0]));
   const bool is_one = candidates.size() == 1;
@@ -100,12 +101,15 @@ MeantJob Choose(std::vector<JobRecord> candidates, bool named, Deed deed) {
     std::erase_if(running, [](const JobRecord* record) { return !HasBegun(record); });
   }
   if (deed != Deed::kLook && !running.empty()) running = WithThoseLeft(running, candidates);
-  const JobsMeant meant{
-      .named = named, .running = running.size(), .finished = candidates.size() - running.size()};
+  const JobRecord& first = running.empty() ? candidates[0] : *running[0];
+  const JobsMeant meant{.named = named,
+                        .running = running.size(),
+                        .finished = candidates.size() - running.size(),
+                        .of_another_project = plan != nullptr && IsOfAnotherProject(first, *plan)};
   const Consent consent = ConsentFor(deed, meant);
   if (consent == Consent::kRefused) FailAmbiguous(running);
   if (consent == Consent::kAsked) {
-    AskBeforePurge(running.empty() ? candidates[0] : *running[0], meant);
+    deed == Deed::kPurge ? AskBeforePurge(first, meant) : AskBeforeAnotherProjects(first);
   }
   if (running.size() > 1) SayWhichIsMeant(running);
   const bool is_to_be_said = !named && !is_one && running.size() <= 1;
@@ -183,7 +187,7 @@ MeantJob FindByFile(const std::string& job, Deed deed) {
       candidates.insert(candidates.begin(), *std::move(running));
     }
   }
-  if (!candidates.empty()) return Choose(std::move(candidates), one_is_here, deed);
+  if (!candidates.empty()) return Choose(std::move(candidates), one_is_here, deed, &plan);
   if (auto found = FindOnHosts(plan, deed)) return *std::move(found);
   throw NoSuchJob(
       Phase::kUsage,

@@ -441,6 +441,32 @@ bool HasFirstHostOf(const JobRecord& record, const Plan& plan) {
   });
 }
 
+namespace {
+
+bool IsOnePath(const std::filesystem::path& one, const std::filesystem::path& other) {
+  std::error_code error;  // else they are compared as they are written
+  const auto real = [&](const std::filesystem::path& path) {
+    auto found = std::filesystem::weakly_canonical(path, error);
+    return error ? path : found;
+  };
+  return real(one) == real(other);
+}
+
+}  // namespace
+
+bool IsOfAnotherProject(const JobRecord& record, const Plan& plan) {
+  const std::filesystem::path folder = plan.file.parent_path();
+  const std::string& workdir = record.origin.workdir;
+  if (plan.file.empty() || record.elsewhere || IsOnePath(record.file, plan.file)) return false;
+  if (!record.file.empty() && !IsOnePath(record.file.parent_path(), folder)) return true;
+  if (workdir.empty() || IsOnePath(workdir, plan.workdir.value_or(folder))) return false;
+  return record.file.empty() ? !IsOnePath(workdir, folder) : plan.workdir.has_value();
+}
+
+std::string ProjectOf(const JobRecord& record) {
+  return record.file.empty() ? record.origin.workdir : record.file.string();
+}
+
 bool HasHost(const JobRecord& record, const HostPlan& host, const SshOptions& ssh) {
   return std::ranges::any_of(
       record.hosts, [&](const HostPlan& its) { return IsSamePlace(its, record.ssh, host, ssh); });

@@ -147,6 +147,11 @@ bool IsSamePlace(const HostPlan& host, const SshOptions& ssh, const HostPlan& ot
                  const SshOptions& other_ssh);
 // The same of the first hosts, which tell jobs of one name apart.
 bool HasFirstHostOf(const JobRecord& record, const Plan& plan);
+// Whether the plan's file is not the one that started the job, nor one beside it for the same workdir. False also where that is
+// not known, as of a job that another machine has started.
+bool IsOfAnotherProject(const JobRecord& record, const Plan& plan);
+// The file that started the job; without one the workdir. Empty: not known.
+std::string ProjectOf(const JobRecord& record);
 bool HasHost(const JobRecord& record, const HostPlan& host, const SshOptions& ssh);
 
 // What a record's file holds, and back. Throws Error(kFiles) for text that is no record, or whose

@@ -13,6 +13,8 @@ namespace {
 std::string WhyToAsk(const JobRecord& record, const JobsMeant& jobs) {
   const auto state = StateName(record.last_seen);
   const size_t all = jobs.running + jobs.finished;
+  if (jobs.of_another_project)
+    return fmt::format("{} ({}) was started from {}", record.id, state, ProjectOf(record));
   if (!jobs.named && jobs.running > 0) {
     return all == 1 ? fmt::format("no job was named, and {} runs", record.id)
                     : fmt::format("no job was named, and of {} one runs, {}", all, record.id);
@@ -40,6 +42,9 @@ Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   if (jobs.running > 1) return Consent::kRefused;
   if (deed == Deed::kPurgeKept) return Consent::kAsked;
   if (deed == Deed::kReplace && !jobs.named) return Consent::kAsked;
+  const bool leaves_it = deed == Deed::kLook || deed == Deed::kEnter;
+  const bool changes_it = !leaves_it && (jobs.running > 0 || deed == Deed::kPurge);
+  if (jobs.of_another_project && changes_it) return Consent::kAsked;
   if (deed != Deed::kPurge) return Consent::kGiven;
   return is_one && jobs.named ? Consent::kGiven : Consent::kAsked;
 }
@@ -59,6 +64,15 @@ UsageError NothingWasRemoved(const std::string& why, const JobRecord& record, co
           fmt::format("nothing was removed{}{}{}", why.empty() ? "" : ": ", why,
                       jobs.running > 0 ? fmt::format("; job {} runs on", record.id) : ""),
           remedy};
+}
+
+void AskBeforeAnotherProjects(const JobRecord& record) {
+  const std::string what =
+      fmt::format("job {} runs, which was started from {}", record.id, ProjectOf(record));
+  if (HasTerminal() && IsConfirmed(what + ": go on?")) return;
+  throw UsageError(Phase::kUsage, fmt::format("nothing was done: {}", what),
+                   fmt::format("the same with {} or {} in the place of the file means that job",
+                               record.id, record.name));
 }
 
 void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs) {

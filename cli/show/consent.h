@@ -32,6 +32,8 @@ struct JobsMeant {
   size_t finished = 0;
   bool by_id = false;     // `named` so: the one job that the user means
   bool on_hosts = false;  // those on the hosts that the user names (-H), which may be others'
+  bool of_another_project =
+      false;  // `named` by a cluster file, and another one started it (job_record.h)
 };
 
 enum class Consent {
@@ -50,6 +52,9 @@ bool IsConfirmed(const std::string& question);
 // "nothing was removed: WHY; job X runs on", of that one.
 UsageError NothingWasRemoved(const std::string& why, const JobRecord& record, const JobsMeant& jobs,
                              const std::string& remedy = {});
+
+// Whether a command may touch `record`, which runs and is of another project. Returns where the user says so, throws UsageError else.
+void AskBeforeAnotherProjects(const JobRecord& record);
 
 // Whether `record`, the one of `jobs` that would be meant, may be purged. Returns where the user says so, throws UsageError else.
 void AskBeforePurge(const JobRecord& record, const JobsMeant& jobs);

@@ -19,6 +19,7 @@ struct Row {
   bool needs_job;      // it is always named: by its plan's name, or one by one
   bool by_id = false;  // which means one job
   bool takes_hosts = true;
+  bool takes_file = true;
 };
 constexpr std::array kRows = {
     Row{Deed::kLook, "`status` `why` `top` `events` `wait` `logs` `pull` `tensorboard`", false},
@@ -30,9 +31,9 @@ constexpr std::array kRows = {
     Row{Deed::kReplace, "`up --replace`", true, false, false},
     Row{Deed::kUseKept, "`up` where `{keep}` has files of another user or machine", true, false,
         false},
-    Row{Deed::kForget, "`prune` where files of tasks are left", false, false, false},
-    Row{Deed::kForgetLogs, "`prune` where none is", false, false, false},
-    Row{Deed::kForget, "`prune ID`", true, true, false},
+    Row{Deed::kForget, "`prune` where files of tasks are left", false, false, false, false},
+    Row{Deed::kForgetLogs, "`prune` where none is", false, false, false, false},
+    Row{Deed::kForget, "`prune ID`", true, true, false, false},
     Row{Deed::kClean, "`clean` `clean --purge` `clean -H`", true},
 };
 
@@ -46,10 +47,12 @@ constexpr std::array kColumns = {
     JobsMeant{.named = true, .running = 0, .finished = 2},
     JobsMeant{.named = true, .running = 2, .finished = 0},
     JobsMeant{.named = false, .running = 1, .finished = 2, .on_hosts = true},
+    JobsMeant{.named = true, .running = 1, .finished = 0, .of_another_project = true},
 };
 
 std::string Cell(const Row& row, const JobsMeant& jobs) {
   if (jobs.on_hosts && !row.takes_hosts) return "-";
+  if (jobs.of_another_project && !row.takes_file) return "-";
   if (row.needs_job && !jobs.named && !jobs.on_hosts) return "-";
   if (row.by_id && jobs.running + jobs.finished > 1) return "-";
   JobsMeant meant = jobs;

@@ -24,8 +24,10 @@ COLUMNS = {
     "JOB: several are over": (True, 0, 2),
     "JOB: several run": (True, 2, 0),
     "`-H`, no JOB": (False, 1, 2),
+    "JOB: a file, another one started it": (True, 1, 0),
 }
 ON_HOSTS = "`-H`, no JOB"
+OF_ANOTHER = "JOB: a file, another one started it"
 # Of each row: its commands, each with what it needs after the job.
 ROWS = {
     "`status` `why` `top` `events` `wait` `logs` `pull` `tensorboard`": [
@@ -52,7 +54,7 @@ KINDS = {PURGES_KEPT: KEEPING, FORGETS_LOGS: EMPTY}
 IMPOSSIBLE = {(REPLACES, "JOB: several run")}
 # Where y is the answer, too: one cell of each row that asks.
 ANSWERED = {(PURGES, "no JOB, none runs"), (PURGES, "JOB: one runs, others are over"), (PURGES_KEPT, "JOB is over"),
-            (FORGETS, "no JOB, one runs"), (PURGES, "no JOB, one runs"), (CLEANS, "JOB: one runs, others are over")}
+            (FORGETS, "no JOB, one runs"), (PURGES, "no JOB, one runs"), (CLEANS, "JOB: one runs, others are over"), (ENDS, OF_ANOTHER), (PURGES, OF_ANOTHER)}
 NO_TERMINAL = "its question without a terminal"
 # What the last column says for `prune` without JOB, and with one.
 KEEPS_OR_REFUSES = "keeps, `prune JOB` refuses"
@@ -142,7 +144,7 @@ class Consent(unittest.TestCase):
                 with self.subTest(column=column, command=command, row=row):
                     before = situation.seen()
                     self.no_terminal = cells[row, NO_TERMINAL]
-                    self.walk(row, column, [*command, *self.job(row, command, named, situation), *rest], cells[row, column], situation)
+                    self.walk(row, column, [*command, *self.job(row, column, command, named, situation), *rest], cells[row, column], situation)
                     situations[kind] = situation if situation.seen() == before else None
 
     def test_each_command_without_a_job_where_several_run(self):
@@ -169,6 +171,9 @@ class Consent(unittest.TestCase):
     def test_each_command_with_hosts_and_without_a_job(self):
         self.compare(ON_HOSTS)
 
+    def test_each_command_with_a_file_of_another_project(self):
+        self.compare(OF_ANOTHER)
+
     @staticmethod
     def takes_hosts(command):
         """Whether it has the option."""
@@ -180,9 +185,12 @@ class Consent(unittest.TestCase):
         self.addCleanup(situation.user.close)
         return situation
 
-    def job(self, row, command, named, situation):
+    def job(self, row, column, command, named, situation):
         if not named or "-H" in command:
             return []
+        if column == OF_ANOTHER:
+            (situation.user.folder / "another").mkdir(exist_ok=True)
+            return [shutil.copy(situation.jobs[situation.newest()], situation.user.folder / "another/cluster.toml")]
         by_file = row in (REPLACES, CLEANS)
         return [situation.jobs[situation.newest()] if by_file else situation.newest() if row == FORGETS_BY_ID else "job"]
 
@@ -269,7 +277,8 @@ class Consent(unittest.TestCase):
             self.assertIn(self.no_terminal, ("refuses", KEEPS_OR_REFUSES))
             self.assertEqual(result.code, 2, result)
             self.assertIn("\n  try: ", result.err)
-            self.assertIn("nothing was forgotten: " if row == FORGETS else "nothing was removed: ", result.err)
+            done = {FORGETS: "forgotten", RESTARTS: "done", ENDS: "done", REPLACES: "started"}.get(row, "removed")
+            self.assertIn(f"nothing was {done}: ", result.err)
 
     def expected(self, row, situation, before):
         """What is seen once a command of that row has done what it is for; it touches the running job, else the newest."""
