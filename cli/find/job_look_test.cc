@@ -153,6 +153,7 @@ TEST_F(JobLookTest, WhoMayWaitForAnyEndedTaskIsToldAlsoWhereTheyWrite) {
   At(3).cpu_percent = 0;
   state_.plan.finish_timeout_ms = 1000;
   EXPECT_EQ(MayWaitForTheEnded(look_, state_), "") << "the job ends by itself";
+  state_.tally.decided.insert({1, 2});
   EXPECT_THAT(Say(), Contains("worker:1 has ended with exit code 0, and ps:0, worker:[0,2] still "
                               "run: 1s after that the job ends (`finish_timeout`)"));
 }
