@@ -303,10 +303,10 @@ class Jobs(unittest.TestCase):
         self.user.run("clean", "--yes", file).expect(0)
         logs = self.user.run("logs", "job")
         self.assertEqual(logs.code, 4, logs)
-        self.assertIn("cleaned", logs.err)
+        self.assertIn("its folder is gone from 127.0.0.1", logs.err)
         events = self.user.run("events", "job")
         self.assertEqual(events.code, 4, events)
-        self.assertIn("cleaned", events.err)
+        self.assertIn("its folder is gone from 127.0.0.1", events.err)
 
     def test_render_env_names_what_the_host_adds(self):
         file = self.write(["env"], slots=1)
