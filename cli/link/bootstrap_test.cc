@@ -352,6 +352,28 @@ TEST_F(BootstrapTest, RemoteDirMayHoldSpacesAndLieInTheHomeFolder) {
   EXPECT_EQ(StartError(FakeAgent(), "$(touch x)").phase(), Phase::kConfig);
 }
 
+TEST_F(BootstrapTest, AnEmptyFolderOfAnotherAccountStays) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
+  const fs::path folder = home_ / "open/tfdist";
+  fs::create_directories(folder);
+  ASSERT_EQ(chown(folder.c_str(), 12345, 12345), 0);
+  const Error foreign = StartError(FakeAgent(), folder.parent_path().string());
+  EXPECT_NE(foreign.cause().find("belongs to another account"), std::string::npos);
+  ASSERT_TRUE(fs::exists(folder));
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST_F(BootstrapTest, OnlyWhatARefusedStartHasMadeGoes) {
+  fs::create_directories(home_ / "open/mine/tfdist");
+  chmod((home_ / "open").c_str(), 0777);
+  StartError(FakeAgent(), (home_ / "open/mine").string());
+  EXPECT_TRUE(fs::exists(home_ / "open/mine/tfdist"));
+  EXPECT_TRUE(fs::is_empty(home_ / "open/mine/tfdist"));
+  fs::create_directory(home_ / "open/other");
+  StartError(FakeAgent(), (home_ / "open/other").string());
+  EXPECT_TRUE(fs::is_empty(home_ / "open/other"));
+}
+
 TEST_F(BootstrapTest, RefusesAFolderThatSomebodyElseMayReplace) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
   fs::create_directories(home_ / "others/mine");

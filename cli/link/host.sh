@@ -258,12 +258,18 @@ choose() {
     *) refuse "$1" "not an absolute path"; return ;;
   esac
   owns_links "$1" || return
+  new_base='' new_agents=''
+  [ -e "$1" ] || new_base=$1
+  [ -e "$1/$agents" ] || new_agents=$1/$agents
+  [ -n "$new_base" ] || is_ours "$1" || return
   why=$(umask 077; mkdir -p "$1/$agents" 2>&1) || { refuse "$1" "${why##*: }"; return; }
   if is_ours "$1" && is_ours "$1/$agents" && is_safe "$(cd "$1/$agents" && pwd -P)" "$1" && runs_programs "$1"; then
     base=$(cd "$1" && pwd -P)
     return
   fi
-  rmdir "$1/$agents" "$1" 2>/dev/null  # unless something is there
+  # What was there before stays. Unless something is there by now:
+  [ -z "$new_agents" ] || rmdir "$new_agents" 2>/dev/null
+  [ -z "$new_base" ] || rmdir "$new_base" 2>/dev/null
   return 1
 }
 
