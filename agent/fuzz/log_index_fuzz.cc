@@ -77,7 +77,7 @@ std::string TextOf(const LogImage& image) {
 }
 
 void Search(LogReader& reader, uint64_t lines) {
-  LineSearch search(reader, lines, LogEnd::kClosed);
+  LineSearch search(reader, lines, reader.Size(LogEnd::kClosed), LogEnd::kClosed);
   while (!search.Step(reader, 64)) continue;
   assert(search.offset() <= reader.Size(LogEnd::kClosed));
   const auto begun = UnfinishedLines(reader, search.offset(), LogEnd::kClosed);

@@ -9,11 +9,12 @@ constexpr char kBlank = 0;
 
 }  // namespace
 
-LineSearch::LineSearch(LogReader& reader, uint64_t lines, LogEnd end, bool stderr_alone)
+LineSearch::LineSearch(LogReader& reader, uint64_t lines, uint64_t size, LogEnd end,
+                       bool stderr_alone)
     : end_(end),
       stderr_alone_(stderr_alone),
       lines_(lines),
-      position_(reader.Size(end)),
+      position_(size),
       first_(reader.FirstOffset()) {}
 
 bool LineSearch::Step(LogReader& reader, size_t max_bytes) {

@@ -13,8 +13,9 @@ namespace tfdist::agent {
 // For the thread of its reader, which is the same one in every call.
 class LineSearch {
  public:
-  // A last line without newline counts. `stderr_alone`: lines of stdout do not.
-  LineSearch(LogReader& reader, uint64_t lines, LogEnd end, bool stderr_alone = false);
+  // The last ones before `size`. A last line without newline counts. `stderr_alone`: lines of stdout do not.
+  LineSearch(LogReader& reader, uint64_t lines, uint64_t size, LogEnd end,
+             bool stderr_alone = false);
 
   // Looks at `max_bytes` more, or a little more than that. False: not found yet.
   bool Step(LogReader& reader, size_t max_bytes);

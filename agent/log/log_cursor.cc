@@ -88,6 +88,7 @@ void CutToFirstLine(protocol::LogPiece& piece) {
 LogCursor::LogCursor(const std::filesystem::path& task_folder, const protocol::ReadLog& request)
     : reader_(task_folder),
       offset_(request.offset),
+      follow_(request.follow),
       since_ns_(request.since_ns),
       tail_lines_(request.tail_lines),
       stderr_alone_(request.stderr_alone),
@@ -97,12 +98,16 @@ LogCursor::LogCursor(const std::filesystem::path& task_folder, const protocol::R
 }
 
 bool LogCursor::FindBeginning(LogEnd end) {
+  if (!follow_ && !stop_at_) stop_at_ = reader_.Size(end);
   if (since_ns_) {
     offset_ = std::max(offset_, reader_.OffsetSince(*since_ns_, end));
     since_ns_.reset();
   }
   if (!tail_lines_) return true;
-  if (!search_) search_.emplace(reader_, *tail_lines_, end, stderr_alone_);
+  if (!search_) {
+    const uint64_t size = stop_at_ ? *stop_at_ : reader_.Size(end);
+    search_.emplace(reader_, *tail_lines_, size, end, stderr_alone_);
+  }
   if (!search_->Step(reader_, kSearchBytes)) return false;
   if (offset_ <= search_->offset()) BeginAt(search_->offset(), end);
   tail_lines_.reset();
@@ -122,14 +127,25 @@ std::optional<protocol::LogPiece> LogCursor::Next(uint64_t limit_bytes, LogEnd e
   return filter_ ? NextThatFits(limit_bytes, end) : NextOfAll(limit_bytes, end);
 }
 
+// What was rotated away meanwhile may lie before the stop, and what is kept behind it.
+protocol::LogPiece LogCursor::Read(uint64_t offset, size_t max_bytes, LogEnd end,
+                                   SegmentTimes times) {
+  if (!stop_at_) return reader_.Read(offset, max_bytes, end, times);
+  const uint64_t left = *stop_at_ - std::min(offset, *stop_at_);
+  protocol::LogPiece nothing = {.offset = offset, .segments = {}, .data = {}};
+  if (left == 0) return nothing;
+  protocol::LogPiece piece = reader_.Read(offset, std::min<uint64_t>(max_bytes, left), end, times);
+  return piece.offset < *stop_at_ ? piece : nothing;
+}
+
 // A bar may have drawn MiB before its newest frame, and a reader of the last lines shows that one only. The frame goes out with the
 // '\r' before it: what the reader has of the line ends there.
 protocol::LogPiece LogCursor::ReadNewestFrames(uint64_t most_bytes, LogEnd end) {
-  protocol::LogPiece piece = reader_.Read(offset_, most_bytes, end, times_);
+  protocol::LogPiece piece = Read(offset_, most_bytes, end, times_);
   if (!newest_frames_alone_) return piece;
   bool left_out = false;
   for (size_t passed = 0; IsOneBegunLine(piece) && passed < kSearchBytes;) {
-    auto next = reader_.Read(piece.offset + piece.data.size(), most_bytes, end, times_);
+    auto next = Read(piece.offset + piece.data.size(), most_bytes, end, times_);
     if (!Redraws(next, piece)) break;
     passed += piece.data.size();
     piece = std::move(next);
@@ -185,7 +201,7 @@ LogCursor::Lines LogCursor::ReadLines(LogEnd end) {
   Lines lines;
   while (lines.text.size() < kLongestLineBytes && lines.text.find('\n') == std::string::npos) {
     const uint64_t at = offset_ + lines.text.size();
-    const auto piece = reader_.Read(at, kLongestLineBytes - lines.text.size(), end);
+    const auto piece = Read(at, kLongestLineBytes - lines.text.size(), end);
     if (piece.data.empty()) {
       lines.may_grow = end == LogEnd::kOpen;
       break;
@@ -205,7 +221,7 @@ std::optional<protocol::LogPiece> LogCursor::NextThatFits(uint64_t limit_bytes, 
   for (size_t looked_at = 0; looked_at < kSearchBytes && SystemClock().Now() < deadline;) {
     if (filter_->found_bytes() > 0) {
       const uint64_t most = std::min({limit_bytes, kPieceBytes, filter_->found_bytes()});
-      auto piece = reader_.Read(offset_, most, end, times_);
+      auto piece = Read(offset_, most, end, times_);
       filter_->Take(piece.data.size());
       offset_ = piece.offset + piece.data.size();
       if (!piece.data.empty()) return piece;

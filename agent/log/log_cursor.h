@@ -19,7 +19,8 @@ class LogCursor {
   LogCursor(const std::filesystem::path& task_folder, const protocol::ReadLog& request);
 
   // The next piece, of at most `limit_bytes` and what fits one frame; an empty one, with its
-  // offset, at the end. nullopt: the begin of the last lines, or a line that fits, is not found yet:
+  // offset, at the end. Where the request does not follow, that is what was the log's end at the first call: a task that writes
+  // faster than one reads would never be at its end, and N last lines would become more. nullopt: the begin of the last lines, or a line that fits, is not found yet:
   // ask again. A call looks at some MiB at most, so that others get their turn. Throws Error(kLogs).
   std::optional<protocol::LogPiece> Next(uint64_t limit_bytes, LogEnd end);
 
@@ -33,12 +34,16 @@ class LogCursor {
   };
   Lines ReadLines(LogEnd end);
   std::optional<protocol::LogPiece> NextOfAll(uint64_t limit_bytes, LogEnd end);
+  protocol::LogPiece Read(uint64_t offset, size_t max_bytes, LogEnd end,
+                          SegmentTimes times = SegmentTimes::kOfTheFirstByte);
   protocol::LogPiece ReadNewestFrames(uint64_t most_bytes, LogEnd end);
   std::optional<protocol::LogPiece> NextOfUnfinishedLines(uint64_t limit_bytes, LogEnd end);
   std::optional<protocol::LogPiece> NextThatFits(uint64_t limit_bytes, LogEnd end);
 
   LogReader reader_;
   uint64_t offset_;
+  bool follow_;
+  std::optional<uint64_t> stop_at_;  // once it has begun, without `follow_`
   std::optional<int64_t> since_ns_;
   std::optional<uint64_t> tail_lines_;
   bool stderr_alone_;

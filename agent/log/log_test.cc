@@ -54,7 +54,7 @@ class LogTest : public testing::Test {
     }
   }
   static uint64_t OffsetOfLastLines(LogReader& reader, uint64_t lines, LogEnd end) {
-    LineSearch search(reader, lines, end);
+    LineSearch search(reader, lines, reader.Size(end), end);
     EXPECT_TRUE(search.Step(reader, 1 << 30));
     return search.offset();
   }
@@ -353,12 +353,33 @@ TEST_F(LogTest, SearchesForLinesAndBringsNothingElse) {
   EXPECT_EQ(TextOfAll(cursor, LogEnd::kOpen), fitting);
 }
 
+// Else N last lines would be more, and a reader that is slower than the writer would never be done.
+TEST_F(LogTest, WhatIsWrittenDuringAReadThatDoesNotFollowIsNotOfIt) {
+  LogWriter writer = Writer();
+  writer.Append(Stream::kStdout, "epoch 1\nepoch 2\n");
+  const auto reads = [&](std::optional<uint64_t> lines, const std::string& grep, bool follow) {
+    protocol::ReadLog request;
+    request.tail_lines = lines;
+    request.grep = grep;
+    request.follow = follow;
+    LogCursor cursor(folder_, request);
+    std::string text = cursor.Next(4, LogEnd::kOpen).value_or(LogPiece{}).data;
+    writer.Append(Stream::kStdout, "epoch 3\n");
+    return text + TextOfAll(cursor, LogEnd::kOpen);
+  };
+  EXPECT_EQ(reads(1, "", false), "epoch 2\n");
+  EXPECT_EQ(reads(1, "", true), "epoch 3\nepoch 3\n");
+  EXPECT_EQ(reads({}, "epoch [34]", false), "epoch 3\nepoch 3\n");
+  EXPECT_EQ(reads({}, "", false), "epoch 1\nepoch 2\nepoch 3\nepoch 3\nepoch 3\n");
+}
+
 // A line is not judged before it is whole, unless nobody writes any more.
 TEST_F(LogTest, ASearchWaitsForTheEndOfALine) {
   LogWriter writer = Writer();
   writer.Append(Stream::kStdout, "other\nlo");
   protocol::ReadLog request;
   request.grep = "loss";
+  request.follow = true;
   LogCursor cursor(folder_, request);
   EXPECT_EQ(TextOfAll(cursor, LogEnd::kOpen), "");
   writer.Append(Stream::kStdout, "ss 0.5\nthe last loss");
@@ -373,6 +394,7 @@ TEST_F(LogTest, ASearchLooksAtTheNewestFrameOfALineThatRedrawsItself) {
   writer.Append(Stream::kStdout, bar);
   protocol::ReadLog request;
   request.grep = "step";
+  request.follow = true;
   LogCursor cursor(folder_, request);
   const auto found = [&] { return TextOfAll(cursor, LogEnd::kOpen); };
   EXPECT_EQ(found(), "") << "the line has not ended";

@@ -28,7 +28,7 @@ std::string TextOf(const protocol::LogPiece& piece, int attempt, int run) {
 std::string ReadLastLines(const std::filesystem::path& task_folder, int attempt, int run) {
   LogReader log(task_folder);
   const uint64_t size = log.Size(LogEnd::kClosed);
-  LineSearch lines(log, kLastLines, LogEnd::kClosed);
+  LineSearch lines(log, kLastLines, size, LogEnd::kClosed);
   lines.Step(log, kLastBytes);
   const uint64_t begin = std::max(lines.offset(), size > kLastBytes ? size - kLastBytes : 0);
   return TextOf(log.Read(begin, kLastBytes, LogEnd::kClosed), attempt, run);
