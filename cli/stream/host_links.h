@@ -4,6 +4,8 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <set>
+#include <string>
 
 #include "base/clock.h"
 #include "cli/job/connector.h"
@@ -23,12 +25,17 @@ class HostLinks {
   // The conversation that is kept has broken.
   void Drop() { slot_ = kNone; }
   [[nodiscard]] bool IsOff(int slot) const { return off_.contains(slot); }
+  // True once for each: several followers print it once.
+  [[nodiscard]] bool IsNewRemedy(const std::string& remedy) {
+    return remedies_.insert(remedy).second;
+  }
 
  private:
   static constexpr int kNone = -1;
 
   const JobRecord& record_;
   std::map<int, std::exception_ptr> off_;
+  std::set<std::string> remedies_;
   int slot_ = kNone;
   Attached attached_;  // to `slot_`
 };

@@ -792,7 +792,10 @@ void JobFollower::ReadWithoutSlot0(const Error& why) {
     is_cleaned ? MissCleaned(stream) : Miss(stream, why);
   }
   if (is_cleaned) return ReadFromHosts();
-  if (unread_.empty()) printer_.Note("tfdist: {}; the output is read without it", why.what());
+  if (unread_.empty()) {
+    printer_.Note("tfdist: {}; the output is read without it", why.what());
+    NoteRemedy(why.remedy());
+  }
   ReadFromHosts();
   if (!options_.follow || quit_) return;
   printer_.Note("tfdist: without {} the job cannot be followed further", record_.hosts[0].name);
@@ -819,6 +822,7 @@ void JobFollower::ReadFromSpares() {
       printer_.Note(
           "tfdist: {}; a task that this spare host has taken over is shown as it was before",
           WithHost(error, host.name).what());
+      NoteRemedy(error.remedy());
       incomplete_ = true;
       for (TaskStream& stream : streams_) {
         if (!stream.done && stream.begun) Miss(stream, WithHost(error, host.name));
@@ -830,7 +834,7 @@ void JobFollower::ReadFromSpares() {
 void JobFollower::Miss(TaskStream& stream, const Error& why) {
   const std::string host = NameOfSlot(record_, SlotOf(stream.task));
   const Error named = why.host().empty() ? why.WithHost(host) : why;
-  unread_[named.what()].push_back(stream.task);
+  unread_[why.remedy()][named.what()].push_back(stream.task);
   stream.done = true;
 }
 
@@ -878,13 +882,21 @@ void JobFollower::ReadFromHosts() {
   NameTheCleaned();
 }
 
-// One line for each host, however many tasks it had.
+// One line for each host, however many tasks it had, and one for the remedy of several hosts.
 void JobFollower::GiveUpHosts() {
-  for (const auto& [why, tasks] : std::exchange(unread_, {})) {
-    for (const std::string& task : tasks) printer_.Finish(task);
-    printer_.Note("tfdist: {}: output is missing: {}", fmt::to_string(fmt::join(tasks, ", ")), why);
+  for (const auto& [remedy, hosts] : std::exchange(unread_, {})) {
+    for (const auto& [why, tasks] : hosts) {
+      for (const std::string& task : tasks) printer_.Finish(task);
+      printer_.Note("tfdist: {}: output is missing: {}", fmt::to_string(fmt::join(tasks, ", ")),
+                    why);
+    }
+    NoteRemedy(remedy);
     incomplete_ = true;
   }
+}
+
+void JobFollower::NoteRemedy(const std::string& remedy) {
+  if (!remedy.empty() && hosts_.IsNewRemedy(remedy)) printer_.Note("  try: {}", remedy);
 }
 
 void JobFollower::GiveUp(TaskStream& stream, std::string_view why) {

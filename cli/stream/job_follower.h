@@ -173,6 +173,7 @@ class JobFollower {
   [[nodiscard]] TimePoint AttachDeadline(int slot) const;
   void Miss(TaskStream& stream, const Error& why);
   void GiveUpHosts();
+  void NoteRemedy(const std::string& remedy);
   void GiveUp(TaskStream& stream, std::string_view why);
   TaskStream* FindStream(uint64_t id);
 
@@ -183,8 +184,8 @@ class JobFollower {
   Interrupts& interrupts_;
   HostLinks own_hosts_;
   HostLinks& hosts_;
-  // Why a host cannot be read, and its tasks.
-  std::map<std::string, std::vector<std::string>> unread_;
+  // Remedy -> why a host cannot be read -> its tasks.
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> unread_;
   std::map<std::string, std::string>
       cleaned_;  // task -> the host that has no folder of the job any more
   std::set<std::pair<size_t, int>> moved_;  // slots whose tasks another host has taken over

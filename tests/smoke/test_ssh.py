@@ -244,9 +244,8 @@ class HostsThatAreOff(OverSsh):
         return [f"worker:{i} | worker:{i} on {host.address}" for i, host in enumerate(hosts) if i != but]
 
     def assert_names(self, err, host, task):
-        """One line, of that host alone."""
-        self.assertRegex(err, rf"(?m)^tfdist: {task}: output is missing: {host.address}: connect: ")
-        self.assertEqual(err.count("\n"), 1, err)
+        """One line, of that host alone, and its remedy."""
+        self.assertRegex(err, rf"^tfdist: {task}: output is missing: {host.address}: connect: .*\n  try: .*\n$")
 
     def test_the_others_logs_are_read_from_them_and_one_line_names_the_host(self):
         hosts = self.start_hosts(4)
@@ -274,7 +273,7 @@ class HostsThatAreOff(OverSsh):
         self.assert_names(logs.err, hosts[0], "worker:0")
         one = self.user.run("logs", "job", "worker:1", "-n", "1")
         self.assertEqual((one.code, one.out), (0, "worker:1 | more\n"), one)
-        self.assertRegex(one.err, f"^tfdist: {hosts[0].address}: connect: .*; the output is read without it\n$")
+        self.assertRegex(one.err, f"^tfdist: {hosts[0].address}: connect: .*; the output is read without it\n  try: .*\n$")
         saved = self.user.run("logs", "job", "--save", "saved")
         self.assertEqual(saved.code, 3, saved)
         self.assertEqual(sorted(path.name for path in (self.user.folder / "saved").iterdir()), ["worker-1.log", "worker-2.log"])
@@ -299,7 +298,9 @@ class HostsThatAreOff(OverSsh):
                 logs = self.user.run("logs", "job")
                 self.assertEqual((logs.code, sorted(logs.out.splitlines())), (3, [f"worker:{i} | worker:{i} on {hosts[i].address}" for i in (1, 2)]), logs)
                 self.assertIn(why, logs.err)
-                self.assertIn("worker:0: output is missing", logs.err)
+                self.assertRegex(logs.err, r"(?m)^tfdist: worker:0: output is missing: .*\n  try: .*\n$")
+                saved = self.user.run("logs", "job", "--save", "saved").expect(3)
+                self.assertEqual(saved.err.count("  try: "), 1, saved)
                 follow = self.user.run("logs", "-f", "job", "worker:1")
                 self.assertEqual((follow.code, follow.out), (3, f"worker:1 | worker:1 on {hosts[1].address}\n"), follow)
                 for command in ("why", "events", "wait", "top"):
