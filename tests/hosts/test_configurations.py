@@ -283,9 +283,12 @@ class ConfigurationsTest(Configured):
         subprocess.run(["ssh-keygen", "-q", "-s", folder / "ca", "-I", "user", "-n", "trainer", f"{certified}.pub"], check=True)
         other = folder / "other"
         make_key(other, "ed25519", "other")
-        returns = folder / "returns"
-        returns.write_bytes(self.hosts.key.read_bytes().replace(b"\n", b"\r\n"))
-        returns.chmod(0o600)
+        text = self.hosts.key.read_bytes()
+        odd = {"returns": text.replace(b"\n", b"\r\n"), "blank line first": b"\n" + text, "words first": b"my key\n" + text,
+               "no newline at the end": text.rstrip(b"\n")}
+        for name, changed in odd.items():
+            (folder / name).write_bytes(changed)
+            (folder / name).chmod(0o600)
         mixed = folder / "mixed"
         shutil.copy(self.hosts.key, mixed)
         shutil.copy(f"{other}.pub", f"{mixed}.pub")
@@ -307,7 +310,7 @@ class ConfigurationsTest(Configured):
                 fails("ssh has no key to offer", held, key=str(old), remedy=f"ssh-keygen -y -f {old} >{old}.pub"),
                 fails("IdentityAgent names $NOT_SET", "IdentityAgent $NOT_SET", "IdentitiesOnly no", key="none", remedy="set NOT_SET"),
                 fails("Permission denied", key=str(other), remedy="ssh-copy-id"),
-                fails("Load key", key=str(returns)),
+                *(fails("Load key", key=f'"{folder / name}"') for name in odd),
                 fails("Permission denied", key=str(mixed)),
                 case(f"IdentityFile {other}"),
                 case(key=str(pem)),

@@ -15,8 +15,9 @@ namespace tfdist::ssh {
 namespace {
 
 constexpr size_t kMaxKeyFileBytes = 64 * 1024;
-constexpr std::string_view kOpensshBegin = "-----BEGIN OPENSSH PRIVATE KEY-----";
-constexpr std::string_view kOpensshEnd = "-----END OPENSSH PRIVATE KEY-----";
+// With the line breaks that ssh wants (sshkey.c private2_uudecode). libssh2 takes these lines wherever they stand.
+constexpr std::string_view kOpensshBegin = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
+constexpr std::string_view kOpensshEnd = "\n-----END OPENSSH PRIVATE KEY-----\n";
 constexpr std::string_view kOpensshMagic{"openssh-key-v1\0", 15};
 
 // Wiped when it goes: it has held a private key.
@@ -57,13 +58,15 @@ std::string BlobOfPublicKey(std::string_view text) {
 
 // PROTOCOL.key: magic, cipher, kdf, kdf options, number of keys, public key, ...
 void ReadOpensshHeader(const Secret& file, IdentityFile& identity) {
-  const size_t begin = file.text().find(kOpensshBegin);
-  const size_t end = file.text().find(kOpensshEnd);
-  if (begin == std::string::npos || end == std::string::npos || end < begin) return;
+  const std::string_view text = file.text();
+  if (!text.starts_with(kOpensshBegin) || text.find(kOpensshEnd) == text.npos) {
+    if (text.find("-----BEGIN OPENSSH") != text.npos)
+      identity.odd = identity.path + " is not as ssh-keygen writes a key";
+    return;
+  }
   Secret base64({});
   for (const char c :
-       std::string_view(file.text())
-           .substr(begin + kOpensshBegin.size(), end - begin - kOpensshBegin.size())) {
+       text.substr(kOpensshBegin.size(), text.find(kOpensshEnd) - kOpensshBegin.size())) {
     if (c != '\n' && c != '\r') base64.text() += c;
   }
   const Secret bytes(FromBase64(base64.text()).value_or(""));
@@ -89,7 +92,8 @@ std::optional<IdentityFile> LookAtIdentityFile(const std::string& path) {
   identity.is_private = file.text().find(" PRIVATE KEY-----") != std::string::npos;
   if (!identity.is_private) {
     identity.public_blob = BlobOfPublicKey(is_there ? file.text() : *beside);
-    identity.odd = "IdentityFile names a public key";
+    identity.odd =
+        identity.public_blob.empty() ? path + " holds no key" : "IdentityFile names a public key";
     return identity;
   }
   identity.unprotected = IsUnprotected(path);
@@ -98,8 +102,7 @@ std::optional<IdentityFile> LookAtIdentityFile(const std::string& path) {
   if (file.text().find("ENCRYPTED") != std::string::npos) identity.encrypted = true;
   const std::string blob_beside = BlobOfPublicKey(beside.value_or(""));
   if (identity.public_blob.empty()) identity.public_blob = blob_beside;
-  // ssh refuses both, and libssh2 does not.
-  if (file.text().find('\r') != std::string::npos) identity.odd = path + " has carriage returns";
+  // ssh refuses it, and libssh2 does not.
   if (beside && identity.public_blob != blob_beside)
     identity.odd = path + " has another key's .pub beside it";
   return identity;

@@ -139,11 +139,19 @@ TEST_F(IdentityFileTest, LeavesToSshWhatSshRefuses) {
   fs::copy(other + ".pub", path + ".pub", fs::copy_options::overwrite_existing);
   EXPECT_EQ(LookAtIdentityFile(path)->odd, path + " has another key's .pub beside it");
   std::ifstream file(other);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  ReplaceAll(text, "\n", "\r\n");
-  std::ofstream(other) << text;
-  EXPECT_EQ(LookAtIdentityFile(other)->odd, other + " has carriage returns");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string with_returns = text;
+  ReplaceAll(with_returns, "\n", "\r\n");
+  for (const std::string& changed :
+       {with_returns, "\n" + text, "my key\n" + text, text.substr(0, text.size() - 1)}) {
+    std::ofstream(other) << changed;
+    EXPECT_EQ(LookAtIdentityFile(other)->odd, other + " is not as ssh-keygen writes a key");
+  }
+  std::ofstream(other) << text + "behind it\n";
+  EXPECT_EQ(LookAtIdentityFile(other)->odd, "");
   EXPECT_EQ(LookAtIdentityFile(other + ".pub")->odd, "IdentityFile names a public key");
+  std::ofstream(other) << "";
+  EXPECT_EQ(LookAtIdentityFile(other)->odd, other + " holds no key");
 }
 
 TEST(Fingerprint, IsWhatSshKeygenShows) {
