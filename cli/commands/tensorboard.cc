@@ -69,8 +69,8 @@ std::string Leader(const JobRecord& record) {
   return record.tasks.front().id;
 }
 
-Sites BoardSite(const JobRecord& record, const Words& given, const Words& rest) {
-  Words words = {!given.empty() && LooksLikeAFile(given[0]) ? given[0] : record.id};
+Sites BoardSite(const JobRecord& record, const Words& rest) {
+  Words words = {record.id};
   words.insert(words.end(), rest.begin(), rest.end());
   if (rest.empty()) words.push_back(Leader(record));
   Sites sites = FindSites(words);
@@ -84,7 +84,7 @@ BoardPlace FindBoardPlace(const TensorBoardArguments& arguments) {
   const JobRecord record = arguments.wait ? AwaitBegin(found) : found;
   if (record.tasks.empty()) throw Error(Phase::kUsage, "the job has no task");
   BoardPlace place{.job = record,
-                   .where = BoardSite(record, arguments.words, rest),
+                   .where = BoardSite(record, rest),
                    .folder = arguments.logdir.empty() ? record.logdir : arguments.logdir,
                    .folder_words = {}};
   if (place.folder.empty()) place.folder = record.shared;

@@ -110,6 +110,8 @@ MeantJob Choose(std::vector<JobRecord> candidates, bool named, Deed deed,
   if (consent == Consent::kRefused) FailAmbiguous(running);
   if (consent == Consent::kAsked) {
     deed == Deed::kPurge ? AskBeforePurge(first, meant) : AskBeforeAnotherProjects(first);
+  } else if (meant.of_another_project) {
+    Say("tfdist: job {} was started from {}\n", first.id, ProjectOf(first));
   }
   if (running.size() > 1) SayWhichIsMeant(running);
   const bool is_to_be_said = !named && !is_one && running.size() <= 1;

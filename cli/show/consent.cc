@@ -42,8 +42,7 @@ Consent ConsentFor(Deed deed, const JobsMeant& jobs) {
   if (jobs.running > 1) return Consent::kRefused;
   if (deed == Deed::kPurgeKept) return Consent::kAsked;
   if (deed == Deed::kReplace && !jobs.named) return Consent::kAsked;
-  const bool leaves_it = deed == Deed::kLook || deed == Deed::kEnter;
-  const bool changes_it = !leaves_it && (jobs.running > 0 || deed == Deed::kPurge);
+  const bool changes_it = deed != Deed::kLook && (jobs.running > 0 || deed == Deed::kPurge);
   if (jobs.of_another_project && changes_it) return Consent::kAsked;
   if (deed != Deed::kPurge) return Consent::kGiven;
   return is_one && jobs.named ? Consent::kGiven : Consent::kAsked;

@@ -54,7 +54,8 @@ KINDS = {PURGES_KEPT: KEEPING, FORGETS_LOGS: EMPTY}
 IMPOSSIBLE = {(REPLACES, "JOB: several run")}
 # Where y is the answer, too: one cell of each row that asks.
 ANSWERED = {(PURGES, "no JOB, none runs"), (PURGES, "JOB: one runs, others are over"), (PURGES_KEPT, "JOB is over"),
-            (FORGETS, "no JOB, one runs"), (PURGES, "no JOB, one runs"), (CLEANS, "JOB: one runs, others are over"), (ENDS, OF_ANOTHER), (PURGES, OF_ANOTHER)}
+            (FORGETS, "no JOB, one runs"), (PURGES, "no JOB, one runs"), (CLEANS, "JOB: one runs, others are over"), (ENDS, OF_ANOTHER), (PURGES, OF_ANOTHER),
+            (ENTERS, OF_ANOTHER)}
 NO_TERMINAL = "its question without a terminal"
 # What the last column says for `prune` without JOB, and with one.
 KEEPS_OR_REFUSES = "keeps, `prune JOB` refuses"
@@ -139,6 +140,8 @@ class Consent(unittest.TestCase):
                     continue
                 if column == ON_HOSTS and "-H" not in command:
                     command = [*command, "-H", "localhost"]
+                if (row, column) == (ENTERS, OF_ANOTHER):  # else the file's hosts are meant, and no job
+                    rest = ["master:0", *rest[1:]] if command == ["shell"] else ["master:0", *rest]
                 kind = KINDS.get(row, USUAL)
                 situation = situations.get(kind) or self.situation(runs, over, kind)
                 with self.subTest(column=column, command=command, row=row):
@@ -206,7 +209,7 @@ class Consent(unittest.TestCase):
         if cell == "offers":
             self.assertEqual(self.no_terminal, "does")
         if cell in ("does", "offers"):
-            return self.assert_done(row, words, situation, before, result)
+            return self.assert_done(row, column, words, situation, before, result)
         if row == CLEANS and len(running(before)) == len(before):
             self.assertEqual(result.code, 0, result)
             self.assertIn("nothing to remove\n", result.out)
@@ -227,7 +230,7 @@ class Consent(unittest.TestCase):
         if (row, column) in FOLLOWED:
             situation.user.run(*self.remedy(row, words, result, situation)).expect(0)
             self.assertEqual(situation.seen(), self.expected(FORGETS_BY_ID if row == FORGETS else row, situation, before))
-        if (row, column) in ANSWERED:
+        if (row, column) in ANSWERED and words[0] != "shell":  # that would wait for a word of ours
             self.answer(b"y\n", words, situation)
             self.assertEqual(situation.seen(), self.expected(row, situation, before))
 
@@ -277,7 +280,7 @@ class Consent(unittest.TestCase):
             self.assertIn(self.no_terminal, ("refuses", KEEPS_OR_REFUSES))
             self.assertEqual(result.code, 2, result)
             self.assertIn("\n  try: ", result.err)
-            done = {FORGETS: "forgotten", RESTARTS: "done", ENDS: "done", REPLACES: "started"}.get(row, "removed")
+            done = {FORGETS: "forgotten", ENTERS: "done", RESTARTS: "done", ENDS: "done", REPLACES: "started"}.get(row, "removed")
             self.assertIn(f"nothing was {done}: ", result.err)
 
     def expected(self, row, situation, before):
@@ -294,8 +297,10 @@ class Consent(unittest.TestCase):
             after.update({job: (before[job][0], False) for job in others})
         return after
 
-    def assert_done(self, row, words, situation, before, result):
+    def assert_done(self, row, column, words, situation, before, result):
         runs = situation.newest() in running(before)
+        if column == OF_ANOTHER:
+            self.assertIn(f"tfdist: job {situation.newest()} was started from {situation.jobs[situation.newest()]}\n", result.err)
         codes = CODES.get(words[0], (0,)) if row == LOOKS or not runs else (0,)
         self.assertIn(result.code, codes, result)
         after = situation.seen()
