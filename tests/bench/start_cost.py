@@ -1,18 +1,24 @@
 """What a start costs beside what no start can do without, on the same sshds in the same run.
 
-    start_cost.py [--hosts N] [--repetitions N] [--config one|each] [--pdsh]
+    start_cost.py [--hosts N] [--repetitions N] [--config one|each] [--pdsh] [--before FOLDER]
 
 The job: every host prints a line and exits. Beside it:
     floor     one thread of libssh2: connect, key exchange, key, `echo` on all hosts (cli/ssh/bench/login_floor.cc)
     pdsh      as it is shipped (`apt-get install pdsh`), all hosts at a time; with --pdsh
     ssh       `ssh HOST echo`, all hosts at a time
+Of tfdist:
+    login     a shell on each host, and nothing more (build/bin/ssh_probe)
+    by ssh    with a line in ssh's configuration that leads to the user's own ssh
+    before    by another build, whose build/bin --before names
 Wall time; CPU of the client and its children; CPU of the hosts, from the login until the last process there has gone; the
 client's largest memory. Medians, with the smallest and largest wall time. The hosts are named by their addresses, which ssh's
 configuration cannot tell apart; `--config each` gives each a block of its own there.
 """
 
 import argparse
+import collections
 import os
+import pathlib
 import resource
 import shutil
 import statistics
@@ -102,8 +108,6 @@ def table(rows, count):
     print(f"{'':<26} {'wall s':>18} {'x floor':>8} {'client ms/host':>15} {'hosts ms/host':>14} {'x floor':>8} {'client MB':>10}")
     floor = None
     for name, samples in rows:
-        if not samples:
-            continue
         walls = [sample.wall for sample in samples]
         wall, client = statistics.median(walls), statistics.median(sample.client for sample in samples)
         host, memory = statistics.median(sample.hosts for sample in samples), max(sample.memory_kib for sample in samples)
@@ -112,12 +116,24 @@ def table(rows, count):
               f" {host / count * 1e3:14.1f} {host / floor[1]:8.2f} {memory / 1024:10.1f}")
 
 
-def shared_config(hosts):
-    """One block for all hosts, which are named by their addresses."""
+def shared_config(hosts, name="shared_config", line="", is_one=True):
+    """One block for all hosts, which are named by their addresses, or one for each; `line` before them."""
     text = hosts.ssh_config.read_text()
-    config = hosts.folder / "shared_config"
-    config.write_text(text[text.index("Host *"):])
+    config = hosts.folder / name
+    config.write_text(line + "\n" + (text[text.index("Host *"):] if is_one else text))
     return config
+
+
+class Way:
+    """A configuration of ssh that begins with `line`, and a cluster file that names it."""
+
+    def __init__(self, hosts, user, name, line, is_one):
+        self.config = shared_config(hosts, f"{name}_config", line, is_one)
+        self.names = [host.address if is_one else host.name for host in hosts]
+        cluster = clusters.over_ssh("bench", ["echo", "ready"], hosts, layout="mirrored", ssh_config=self.config)
+        for host, name_there in zip(hosts, self.names):
+            cluster = cluster.replace(f'ssh = "{host.name}"', f'ssh = "{name_there}"')
+        self.file = user.write(f"{name}.toml", cluster)
 
 
 def parse():
@@ -126,6 +142,7 @@ def parse():
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--config", choices=("one", "each"), default="one")
     parser.add_argument("--pdsh", action="store_true")
+    parser.add_argument("--before", metavar="FOLDER", type=pathlib.Path)
     return parser.parse_args()
 
 
@@ -136,9 +153,9 @@ def pdsh_commands(hosts, config):
     return ["pdsh", "-R", "ssh", "-f", str(len(hosts)), "-w", names, "echo", "ready"], env
 
 
-def plain_ssh(hosts, config):
-    script = "for host; do ssh -F '{}' $host echo ready & done; wait".format(config)
-    return ["sh", "-c", script, "sh", *(host.address for host in hosts)]
+def plain_ssh(way):
+    script = "for host; do ssh -F '{}' $host echo ready & done; wait".format(way.config)
+    return ["sh", "-c", script, "sh", *way.names]
 
 
 def main():
@@ -146,15 +163,14 @@ def main():
     count = arguments.hosts
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with Hosts(count) as hosts, Tfdist("bench") as user:
-        shared = shared_config(hosts)
-        is_one = arguments.config == "one"
-        text = clusters.over_ssh("bench", ["echo", "ready"], hosts, layout="mirrored", ssh_config=shared if is_one else None)
-        for host in hosts if is_one else ():
-            text = text.replace(f'ssh = "{host.name}"', f'ssh = "{host.address}"')
-        file = user.write("cluster.toml", text)
-        tfdist = str(BIN / "tfdist")
+        usual, by_ssh = (Way(hosts, user, name, line, arguments.config == "one")
+                         for name, line in (("usual", ""), ("by_ssh", "AddressFamily inet")))
+        tfdist = BIN / "tfdist"
+        builds = [("", BIN, usual), (", by ssh", BIN, by_ssh)]
+        if arguments.before:
+            builds.append((", before", arguments.before, usual))
         floor_argv = [str(BIN / "login_floor"), "trainer", str(PORT), str(hosts.key), "echo ready", *(h.address for h in hosts)]
-        rows = {name: [] for name in ("floor", "pdsh", "ssh", "tfdist up, agent sent", "tfdist up, agent there", "tfdist exec")}
+        rows = collections.defaultdict(list)
 
         def sample(name, argv, check, env=None):
             rows[name].append(measured(hosts, argv, check, env))
@@ -162,14 +178,17 @@ def main():
         for _ in range(arguments.repetitions):
             sample("floor", floor_argv, succeeds)
             if arguments.pdsh:
-                argv, env = pdsh_commands(hosts, shared)
+                argv, env = pdsh_commands(hosts, usual.config)
                 sample("pdsh", argv, prints("ready", count), env)
-            sample("ssh", plain_ssh(hosts, shared), prints("ready", count))
+            sample("ssh", plain_ssh(usual), prints("ready", count))
             for host in hosts:
                 shutil.rmtree(host.home / ".cache", ignore_errors=True)
-            sample("tfdist up, agent sent", [tfdist, "up", str(file)], prints("| ready", count), user.env)
-            sample("tfdist up, agent there", [tfdist, "up", str(file)], prints("| ready", count), user.env)
-            sample("tfdist exec", [tfdist, "exec", str(file), "--", "echo", "ready"], prints("| ready", count), user.env)
+            for there in ("sent", "there"):
+                sample(f"tfdist up, agent {there}", [tfdist, "up", usual.file], prints("| ready", count), user.env)
+            for name, folder, way in builds:
+                sample(f"login{name}", [folder / "ssh_probe", "--config", way.config, "open", *way.names], succeeds)
+                command = [folder / "tfdist", "exec", way.file, "--", "echo", "ready"]
+                sample(f"tfdist exec{name}", command, prints("| ready", count), user.env)
     print(f"{count} hosts, {arguments.repetitions} repetitions, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {tfdist}")
     table(rows.items(), count)
 
