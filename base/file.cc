@@ -109,7 +109,9 @@ void ReplaceFile(const std::filesystem::path& path, std::string_view content, mo
 }
 
 void MakePrivateFolder(const std::filesystem::path& path) {
-  if (path.has_parent_path() && !std::filesystem::exists(path.parent_path())) {
+  // Of one that may not be looked at, mkdir(2) says why.
+  if (std::error_code none;
+      path.has_parent_path() && !std::filesystem::exists(path.parent_path(), none)) {
     MakePrivateFolder(path.parent_path());
   }
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) Fail("cannot make folder", path, errno);

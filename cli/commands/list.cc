@@ -154,11 +154,15 @@ void DropColumnsFor(size_t columns, std::vector<std::vector<std::string>>& rows)
   }
 }
 
+// Each of those that cannot be read has its line.
+int ExitCodeOfRecords() { return CountUnreadableRecords() == 0 ? kExitSuccess : kExitHost; }
+
 int ListJobs(const std::vector<std::string>& labels) {
   const std::vector<JobRecord> records = RecordsWith(labels);
   if (records.empty()) {
-    Print("no job {}is known on this machine\n", labels.empty() ? "" : "with that label ");
-    return kExitSuccess;
+    Print("no job {}is known on this machine{}\n", labels.empty() ? "" : "with that label ",
+          ButForUnreadable());
+    return ExitCodeOfRecords();
   }
   std::vector<std::vector<std::string>> rows = {
       {"JOB", "STATE", "AGE", "LASTED", "HOSTS", "TASKS", "FILE OR COMMAND"}};
@@ -173,14 +177,14 @@ int ListJobs(const std::vector<std::string>& labels) {
   AddColumn("LABELS", LabelText, records, rows);
   DropColumnsFor(StdoutColumns(), rows);
   PrintLines(AlignColumns(rows, StdoutColumns()));
-  return kExitSuccess;
+  return ExitCodeOfRecords();
 }
 
 int ListAsJson(const std::vector<std::string>& labels) {
   json jobs = json::array();
   for (const JobRecord& record : RecordsWith(labels)) jobs.push_back(RowJson(record));
   PrintJson(jobs);
-  return kExitSuccess;
+  return ExitCodeOfRecords();
 }
 
 using JobOfUser = std::pair<std::string, std::string>;  // job, user

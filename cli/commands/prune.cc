@@ -158,7 +158,8 @@ Meant MeantBy(const std::vector<JobRecord>& records, const std::string& word) {
     meant.records.push_back(&record);
   }
   if (meant.records.empty()) {
-    throw NoSuchJob(Phase::kUsage, fmt::format("no job {} is known on this machine", word),
+    throw NoSuchJob(Phase::kUsage,
+                    fmt::format("no job {} is known on this machine{}", word, ButForUnreadable()),
                     "tfdist list shows those that are");
   }
   if (ConsentFor(Deed::kForget, meant.jobs) == Consent::kRefused) FailAsSomeAreNotOver(meant);

@@ -409,7 +409,8 @@ void List(const JobRecord& record, Haul& haul) {
 JobRecord FindJobBeforePaths(const std::string& job) {
   if (IsJobId(job)) return FindJob(job, Deed::kLook);
   const auto no_such_job = [&] {
-    return NoSuchJob(Phase::kUsage, fmt::format("no job {} is known on this machine", job),
+    return NoSuchJob(Phase::kUsage,
+                     fmt::format("no job {} is known on this machine{}", job, ButForUnreadable()),
                      fmt::format("name the job before the path: tfdist pull JOB {}; tfdist list "
                                  "shows the jobs",
                                  job));

@@ -17,6 +17,7 @@
 #include "cli/find/last_seen.h"
 #include "cli/find/other_hosts.h"
 #include "cli/show/host_fold.h"
+#include "cli/show/report.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -204,7 +205,7 @@ NoSuchJob UnknownJob(const std::string& job, std::string_view nor) {
   for (const JobRecord& record : records) names.push_back(record.name);
   const std::string meant = DidYouMean(job, names);
   return {Phase::kUsage,
-          fmt::format("no job {} is known on this machine{}{}{}", job, nor,
+          fmt::format("no job {} is known on this machine{}{}{}{}", job, ButForUnreadable(), nor,
                       meant.empty() ? "" : "; ", meant),
           job == "-" ? "a job that `up -` has started goes by its name or id: tfdist list shows it"
                      : kHowToFindJobs};
@@ -225,7 +226,8 @@ MeantJob Find(const std::string& job, Deed deed) {
         "no job is named, and those that this machine knows were started on another one",
         "name the job: tfdist list shows them");
   }
-  throw NoSuchJob(Phase::kUsage, "no job is known on this machine", kHowToFindJobs);
+  throw NoSuchJob(Phase::kUsage, "no job is known on this machine" + ButForUnreadable(),
+                  kHowToFindJobs);
 }
 
 bool Names(const std::string& word, const std::string& task) {
@@ -263,6 +265,12 @@ void CheckHost(const JobRecord& record, const std::string& name) {
 }
 
 }  // namespace
+
+std::string ButForUnreadable() {
+  const size_t count = CountUnreadableRecords();
+  return count == 0 ? ""
+                    : fmt::format(", but for {} that cannot be read", Counted(count, "record"));
+}
 
 bool LooksLikeAFile(const std::string& word) {
   return word.find('/') != std::string::npos || word.ends_with(".toml");

@@ -17,6 +17,9 @@ class NoSuchJob : public Error {
   using Error::Error;
 };
 
+// Behind "no job is known": ", but for 2 records that cannot be read", or nothing.
+std::string ButForUnreadable();
+
 // Of a job whose folder its first host does not have, any more or yet; `what`: "the output", say.
 NoSuchJob NothingLeftOf(std::string_view what, const JobRecord& record);
 

@@ -55,11 +55,21 @@ constexpr std::string_view kStateRemedy =
 
 std::filesystem::path JobsFolder() { return StateFolder() / "jobs"; }
 
-// A record names files that ssh runs commands from. Throws Error(kFiles) where another account has the folder.
+// That there is no record is told only where that can be seen.
+[[noreturn]] void ThrowUnreadable(const std::filesystem::path& folder, int error) {
+  throw Error(Phase::kFiles, WithErrno(fmt::format("cannot read {}", folder.string()), error),
+              "see that you may read it, and the folders above it, or set XDG_STATE_HOME to a "
+              "folder of your own");
+}
+
+// A record names files that ssh runs commands from. Throws Error(kFiles) where another account has the folder, or it cannot be
+// looked at.
 void CheckJobsFolder() {
   struct stat found {};
   const std::filesystem::path folder = JobsFolder();
-  if (stat(folder.c_str(), &found) != 0 || found.st_uid == geteuid()) return;
+  const bool is_there = stat(folder.c_str(), &found) == 0;
+  if (!is_there && errno != ENOENT) ThrowUnreadable(folder, errno);
+  if (!is_there || found.st_uid == geteuid()) return;
   throw Error(Phase::kFiles,
               fmt::format("{} belongs to another account (uid {})", folder.string(), found.st_uid),
               "run tfdist as that account, or set XDG_STATE_HOME to a folder of your own");
@@ -359,15 +369,45 @@ std::string OwnerOf(int mark) {
   return fmt::format("pid {} on {}", TakeUpTo('\n', rest), machine);
 }
 
+// nullopt: it is gone.
+std::optional<JobRecord> ReadRecord(const std::filesystem::path& path) {
+  const auto content = ReadOwnFileIfExists(path, kRecordLimitBytes);
+  if (!content) return std::nullopt;
+  return DecodeRecord(*content);
+}
+
+// Once for each: a command may look every 50 ms.
+void SayThatUnreadable(const std::filesystem::path& path, const Error& error) {
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  const std::lock_guard lock(mutex);
+  if (!told.insert(path.string()).second) return;
+  const std::string line = fmt::format(
+      "tfdist: warning: {} cannot be read as the record of a job: {}\n  try: the job's hosts know "
+      "it: tfdist list -H HOST, and commands take -H as well; or remove the file\n",
+      path.string(), error.cause());
+  WriteLogLine(line);
+}
+
 std::optional<JobRecord> LoadRecord(const std::filesystem::path& path) {
   try {
-    const auto content = ReadOwnFileIfExists(path, kRecordLimitBytes);
-    if (!content) return std::nullopt;
-    return DecodeRecord(*content);
-  } catch (const Error& e) {
-    LogLine(fmt::format("{} is no job record of yours, ignoring: {}", path.string(), e.what()));
+    return ReadRecord(path);
+  } catch (const Error& error) {
+    SayThatUnreadable(path, error);
     return std::nullopt;
   }
+}
+
+std::vector<std::filesystem::path> FilesOfRecords() {
+  CheckJobsFolder();
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  std::filesystem::directory_iterator at(JobsFolder(), error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    if (at->path().extension() == ".json") files.push_back(at->path());
+  }
+  if (error && error.value() != ENOENT) ThrowUnreadable(JobsFolder(), error.value());
+  return files;
 }
 
 }  // namespace
@@ -569,8 +609,8 @@ JobRecord DecodeRecord(std::string_view text) {
     JobRecord record = RecordFromJson(value);
     ExpectCoherent(record);
     return record;
-  } catch (const json::exception& e) {
-    RefuseRecord(e.what());
+  } catch (const json::exception&) {
+    RefuseRecord("it is damaged");
   }
 }
 
@@ -613,17 +653,25 @@ void NoteLastSeen(const JobRecord& record, const LastSeen& seen) {
 }
 
 std::vector<JobRecord> LoadRecords() {
-  CheckJobsFolder();
   std::vector<JobRecord> records;
-  std::error_code none;  // no folder: no records
-  for (const auto& entry : std::filesystem::directory_iterator(JobsFolder(), none)) {
-    if (entry.path().extension() != ".json") continue;
-    if (auto record = LoadRecord(entry.path())) records.push_back(std::move(*record));
+  for (const std::filesystem::path& path : FilesOfRecords()) {
+    if (auto record = LoadRecord(path)) records.push_back(std::move(*record));
   }
   std::sort(records.begin(), records.end(), [](const JobRecord& a, const JobRecord& b) {
     return std::tie(a.created, a.id) > std::tie(b.created, b.id);
   });
   return records;
+}
+
+size_t CountUnreadableRecords() {
+  return static_cast<size_t>(std::ranges::count_if(FilesOfRecords(), [](const auto& path) {
+    try {
+      (void)ReadRecord(path);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  }));
 }
 
 std::string WhatANewHostLacks(const JobRecord& record, int slot, int seat) {

@@ -167,8 +167,11 @@ bool IsKnownHere(std::string_view id);
 // Notes it in the job's record by TrySaveRecord, where this machine has one that has the same first host; an end that is
 // noted stays, and "starting" without a reason says nothing.
 void NoteLastSeen(const JobRecord& record, const LastSeen& seen);
-// Newest first. A file that cannot be read as a record is passed over, with a line on stderr.
+// Newest first. A file that cannot be read as a record is passed over, with a line on stderr. Throws Error(kFiles) where the
+// folder cannot be read.
 std::vector<JobRecord> LoadRecords();
+// How many of them were passed over. Throws Error(kFiles).
+size_t CountUnreadableRecords();
 
 // What `seat` lacks, which has taken over the tasks of `slot`; empty: the job keeps nothing.
 std::string WhatANewHostLacks(const JobRecord& record, int slot, int seat);

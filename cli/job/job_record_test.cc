@@ -93,8 +93,15 @@ TEST_F(JobRecordTest, TheNewestComesFirstAndJunkIsPassedOver) {
   const auto records = LoadRecords();
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[0].id, "digits-20260802T120000Z-bbbbbb");
+  EXPECT_EQ(CountUnreadableRecords(), 1U);
   RemoveRecord(records[0].id);
   EXPECT_EQ(LoadRecords().size(), 1U);
+}
+
+TEST_F(JobRecordTest, AFolderThatCannotBeReadIsNotOneWithoutRecords) {
+  EXPECT_TRUE(LoadRecords().empty()) << "it is not there yet";
+  std::ofstream(folder_ / "tfdist") << "a file in its place";
+  EXPECT_THROW(LoadRecords(), Error);
 }
 
 TEST_F(JobRecordTest, APipeInThePlaceOfARecordIsPassedOver) {

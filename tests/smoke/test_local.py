@@ -1181,6 +1181,24 @@ class LocalJob(unittest.TestCase):
         self.user.run("down").expect(0)
         self.assertEqual(self.user.status(second)["state"], "stopped")
 
+    def test_a_record_that_cannot_be_read_is_not_a_job_that_is_not_there(self):
+        job = self.start_job("job", "sleep 60")
+        [record] = self.user.folder.rglob("jobs/*.json")
+        whole = record.read_bytes()
+        for content, cause in ((whole[:100], "it is damaged"),
+                               (whole.replace(b'"version": 2', b'"version": 99'), "it was written by another version of tfdist")):
+            with self.subTest(cause):
+                record.write_bytes(content)
+                listed = self.user.run("list").expect(3)
+                self.assertEqual(listed.out, "no job is known on this machine, but for 1 record that cannot be read\n")
+                self.assertEqual(listed.err, f"tfdist: warning: {record} cannot be read as the record of a job: {cause}\n  try: the job's hosts "
+                                             "know it: tfdist list -H HOST, and commands take -H as well; or remove the file\n")
+                down = self.user.run("down", job).expect(4)
+                self.assertIn(f"no job {job} is known on this machine, but for 1 record that cannot be read\n", down.err)
+                self.assertEqual(down.err.count("warning"), 1)
+        record.write_bytes(whole)
+        self.user.run("down", job).expect(0)
+
     @unittest.skipIf(os.geteuid() != 0, "needs root to give a folder away")
     def test_no_command_runs_what_another_account_has_put_where_the_job_was(self):
         open_to_all = self.user.folder / "open"
