@@ -146,7 +146,7 @@ std::vector<std::pair<std::string, std::string>> LowLimitsOfTasks() {
                     *seconds),
         "have the limit raised (ulimit -t, cpu in limits.conf, LimitCPU of systemd)");
   }
-  if (const auto bytes = LimitOf(RLIMIT_FSIZE)) {
+  if (const auto bytes = FileSizeLimit()) {
     limits.emplace_back(
         fmt::format("a process may write files of at most {} there (ulimit -f): the kernel ends a "
                     "task that writes a larger one, as a checkpoint",
@@ -223,8 +223,10 @@ void CheckRoomForDescriptors(size_t least, Phase phase) {
               std::string(kDescriptorLimitRemedy));
 }
 
+std::optional<uint64_t> FileSizeLimit() { return LimitOf(RLIMIT_FSIZE); }
+
 void CheckRoomForFiles(uint64_t least_bytes, Phase phase) {
-  const auto limit = LimitOf(RLIMIT_FSIZE);
+  const auto limit = FileSizeLimit();
   if (!limit || *limit >= least_bytes) return;
   throw Error(
       phase,

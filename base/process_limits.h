@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,6 +60,9 @@ void CheckRoomForThreads(int count, size_t stack_bytes, Phase phase);
 
 // Throws Error(phase) where a process may have fewer descriptors than `least`, however it asks.
 void CheckRoomForDescriptors(size_t least, Phase phase);
+
+// The largest file that this process may write (`ulimit -f`); nullopt: any.
+std::optional<uint64_t> FileSizeLimit();
 
 // Throws Error(phase) where a process may not write files of `least_bytes`.
 void CheckRoomForFiles(uint64_t least_bytes, Phase phase);

@@ -19,7 +19,7 @@ struct TaskExit {
   bool by_us = false;       // we had sent it a signal to end
   std::string error;        // not empty: it could not be executed (and why), or its holder was lost
   bool permanent = false;   // another try would end in the same way: it could not be executed
-  uint64_t lost_bytes = 0;  // of the run's output: its host's disk was full
+  uint64_t lost_bytes = 0;  // of the run's output: its host could not write them
   // The kernel killed it for want of memory.
   bool out_of_memory = false;
   bool cpu_time_over = false;  // the kernel ended it, as it had used its limit (RLIMIT_CPU)

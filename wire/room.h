@@ -31,4 +31,7 @@ inline constexpr int kDescriptorsOfAMember = 2;
 inline constexpr uint64_t kFilesOfASlot = 32;
 inline constexpr uint64_t kFilesToCome = 16;
 
+// The largest file that a slot must be able to write: its event log with the room that is kept for the job's end.
+inline constexpr uint64_t kFileBytesOfASlot = 4 << 20;
+
 }  // namespace tfdist::protocol

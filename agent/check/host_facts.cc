@@ -35,6 +35,7 @@
 #include "base/inner_command.h"
 #include "base/process_limits.h"
 #include "job/layout.h"
+#include "wire/room.h"
 
 namespace tfdist::agent {
 namespace {
@@ -214,6 +215,7 @@ HostFacts FindFacts(Survey survey, const fs::path& base, const NameLook& why_tak
       !survey.set_up_key.empty() && FillMade(survey.tasks, survey.set_up_key, base);
   HostFacts facts;
   FillDataThatIsThere(survey.tasks, survey.data, facts.files);
+  CheckRoomForFiles(protocol::kFileBytesOfASlot, Phase::kStart);
   // This check has threads too; the agent and each task with its holder need more.
   CheckRoomForThreads(kThreadsOfAnAgent + MostThreadsOf(survey.tasks), kCheckStackBytes,
                       Phase::kStart);

@@ -33,13 +33,15 @@ constexpr milliseconds kKillLimit{10'000};
 constexpr milliseconds kFirstStrayDelay{10};
 constexpr milliseconds kLastStrayDelay{1000};
 constexpr milliseconds kHousekeeping{60'000};
-constexpr off_t kAgentLogLimitBytes = 4 << 20;
+constexpr uint64_t kAgentLogLimitBytes = 4 << 20;
 
 // Agents and holders append to the same file through descriptors of their own, so it is cut, not
-// renamed.
+// renamed; at half of what the kernel lets a file have (ulimit -f), where that is less.
 void BoundAgentLog() {
   struct stat info {};
-  if (fstat(STDERR_FILENO, &info) != 0 || info.st_size <= kAgentLogLimitBytes) return;
+  const uint64_t most = FileSizeLimit().value_or(2 * kAgentLogLimitBytes) / 2;
+  const auto limit = static_cast<off_t>(std::min(kAgentLogLimitBytes, most));
+  if (fstat(STDERR_FILENO, &info) != 0 || info.st_size <= limit) return;
   if (ftruncate(STDERR_FILENO, 0) == 0) Log("agent.log had {} bytes and begins anew", info.st_size);
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "agent/slot/slot_census.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/testing/file_size_limit.h"
 
 namespace tfdist::agent {
 namespace {
@@ -83,12 +83,10 @@ TEST_F(KeeperTest, StartsAKilledAgentAgainAndNoTaskNotices) {
 TEST_F(KeeperTest, ALimitOnTheSizeOfFilesCostsTheLogAndNotTheKeeper) {
   constexpr rlim_t kLimitBytes = 16 << 10;
   ReplaceFile(folder_ / "agent.log", std::string(kLimitBytes, '\n'), 0600);
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit low{kLimitBytes, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
-  StartKeeper();
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  {
+    const FileSizeLimitForTest limit(kLimitBytes);
+    StartKeeper();
+  }
   StartRun("a:0", {"true"});
   EXPECT_EQ(WaitForDone("a:0").error, "");
 }

@@ -17,6 +17,7 @@
 #include "agent/log/log_writer.h"
 #include "base/failures.h"
 #include "base/file.h"
+#include "base/testing/file_size_limit.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
@@ -161,6 +162,21 @@ TEST_F(LogTest, APieceLargerThanAFileIsSpreadOverSeveral) {
   writer.Append(Stream::kMerged, text);
   EXPECT_GE(ListLogFiles(folder_).size(), 4U);
   EXPECT_EQ(ReadAll(0, LogEnd::kOpen), text);
+}
+
+// `ulimit -f`
+TEST_F(LogTest, FilesStayBelowTheSizeThatTheKernelAllows) {
+  const FileSizeLimitForTest limit(16 << 10);
+  std::string text;
+  for (int i = 0; text.size() < 100'000; ++i) text += std::to_string(i) + "\n";
+  {
+    LogWriter writer = Writer();
+    for (size_t at = 0; at < text.size(); at += 700) {
+      writer.Append(Stream::kMerged, std::string_view(text).substr(at, 700));
+    }
+    EXPECT_EQ(writer.lost_bytes(), 0U);
+  }
+  EXPECT_EQ(ReadAll(0, LogEnd::kClosed), text);
 }
 
 TEST_F(LogTest, TextBeyondTheIndexIsShownOnceTheLogIsClosedAndIndexedByTheNextWriter) {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/process_limits.h"
 #include "base/unique_fd.h"
 
 namespace tfdist::agent {
@@ -39,6 +40,13 @@ bool WriteWhole(int fd, std::string_view bytes) {
   return true;
 }
 
+// Of text and index of one file. Below what the kernel lets a file have (ulimit -f), so that the next one takes the newest output.
+uint64_t FileLimit(uint64_t log_bytes) {
+  const uint64_t limit = std::clamp(log_bytes / kFilesPerLimit, kMinFileBytes, kFileBytes);
+  const uint64_t most = FileSizeLimit().value_or(UINT64_MAX);
+  return std::min(limit, most - std::min(most, kMinPieceBytes));
+}
+
 std::string_view AsBytes(const LogRecord& record) {
   return {reinterpret_cast<const char*>(&record), sizeof record};
 }
@@ -49,8 +57,7 @@ std::string_view AsBytes(const LogRecord& record) {
 class LogWriter::Impl {
  public:
   explicit Impl(LogOptions options)
-      : options_(std::move(options)),
-        file_limit_(std::clamp(options_.limit_bytes / kFilesPerLimit, kMinFileBytes, kFileBytes)) {}
+      : options_(std::move(options)), file_limit_(FileLimit(options_.limit_bytes)) {}
 
   void Append(protocol::Stream stream, std::string_view text) {
     if (dropped_ > 0 && !SayDropped()) return Drop(text);

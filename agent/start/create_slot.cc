@@ -104,6 +104,7 @@ UniqueFd CreateSlot(const protocol::Create& create, const AgentFile& executable,
                     const HostSettings& host, const std::string& log) {
   Check(create);
   CheckRoomForStack(Phase::kStart);
+  CheckRoomForFiles(protocol::kFileBytesOfASlot, Phase::kStart);
   CheckRoomForDescriptors(protocol::kDescriptorsOfAnAgent, Phase::kStart);
   CheckRoomForThreads(kThreadsOfASlot, 0, Phase::kStart);
   const std::filesystem::path base = BaseOf(executable.path);

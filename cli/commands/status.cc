@@ -73,10 +73,11 @@ std::string RestartWords(const TaskState& task) {
                      task.previous ? ", last: " + Describe(*task.previous) : "");
 }
 
-// "; 4096 bytes of its output lost, as the disk was full"
+// "; 4096 bytes of its output lost, as they could not be written"
 std::string LossWords(const TaskState& task) {
   if (task.lost_bytes == 0) return "";
-  return fmt::format("; {} bytes of its output lost, as the disk was full", task.lost_bytes);
+  return fmt::format("; {} bytes of its output lost, as they could not be written",
+                     task.lost_bytes);
 }
 
 std::string HostOf(const JobState& state, int slot) {

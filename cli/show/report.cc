@@ -83,9 +83,9 @@ void WarnOfLostOutput(const protocol::JobState& state) {
     const auto task = state.tasks.find(plan.task);
     if (task == state.tasks.end() || task->second.lost_bytes == 0) continue;
     PrintWarning(
-        fmt::format("{} on {}: {} bytes of its output are lost: the disk was full", plan.task,
-                    HostOfSlot(state, state.SeatOf(plan)), task->second.lost_bytes),
-        "");
+        fmt::format("{} on {}: {} bytes of its output are lost: they could not be written there",
+                    plan.task, HostOfSlot(state, state.SeatOf(plan)), task->second.lost_bytes),
+        "make room on its disk, or have the quota raised; its log says why, where that had room");
   }
 }
 

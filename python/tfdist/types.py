@@ -181,7 +181,7 @@ class Exit(TypedDict):
     by_us: bool  # tfdist ended it
     error: str  # it could not be executed, or its holder was lost
     permanent: bool  # a restart would fail too
-    lost_bytes: int  # of this run's output, lost because the disk was full
+    lost_bytes: int  # of this run's output, lost because the host could not write it
     out_of_memory: bool  # the kernel killed it for want of memory
     cpu_time_over: bool  # the kernel ended it, as it had used its CPU time (ulimit -t)
     peak_bytes: int  # memory of the largest of its processes; 0: not known
@@ -196,7 +196,7 @@ class _StatusTask(TypedDict):
     run: int
     pid: int  # on its host; 0: never started
     restarts: int  # caused by failures of this task
-    lost_bytes: int  # of the output of all runs, lost because a disk was full
+    lost_bytes: int  # of the output of all runs, lost because the host could not write it
 
 
 class StatusTask(_StatusTask, total=False):

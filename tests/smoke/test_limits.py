@@ -287,12 +287,26 @@ class LowLimits(OverSsh):
         file = self.write(hosts, ["true"], layout="mirrored", task_extra='workdir = "work"\n')
         self.user.write("work/small", "1")
         self.user.run("up", file).expect(0)
-        resource.prlimit(hosts[0].pid, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-        (self.user.folder / "work/large").write_bytes(os.urandom(2 << 20))
+        resource.prlimit(hosts[0].pid, resource.RLIMIT_FSIZE, (8 << 20, 8 << 20))
+        (self.user.folder / "work/large").write_bytes(os.urandom(9 << 20))
         up = self.user.run("up", file).expect(3)
         self.assertIn("File too large", up.err)
         self.assertIn("nothing was started", up.err)
         self.assert_nothing_left(hosts)
+
+    def test_files_too_small_for_the_job_are_said_before_anything_starts(self):
+        up = self.up_with(resource.RLIMIT_FSIZE, 1 << 20, agent_is_there=True)
+        self.assertIn("may write files of at most 1.0 MB there, and needs 4.2 MB\n  try: have the limit raised (ulimit -f, ", up.err)
+
+    def test_output_beyond_the_size_of_a_file_is_kept(self):
+        hosts = self.start_hosts(1)
+        resource.prlimit(hosts[0].pid, resource.RLIMIT_FSIZE, (8 << 20, 8 << 20))
+        lines = 3_000_000
+        self.user.run("up", "-d", self.write(hosts, ("seq", str(lines)), layout="mirrored")).expect(0)
+        status = self.user.wait_until_ended()
+        self.assertEqual([row["lost_bytes"] for row in status["tasks"]], [0])
+        said = self.user.run("logs").expect(0).out
+        self.assertEqual(said, "".join(f"worker:0 | {number}\n" for number in range(1, lines + 1)))
 
     def test_a_limit_on_cpu_time_is_said_before_and_after(self):
         spin = ("python3", "-c", "while True: pass")

@@ -9,6 +9,7 @@
 #include "agent/coordinator/disk/clock_anchor.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process_limits.h"
 #include "job/snapshot.h"
 #include "wire/frame.h"
 
@@ -19,7 +20,18 @@ using protocol::Event;
 namespace {
 constexpr uint64_t kMostSnapshotBytes =
     protocol::kMaxMessageBytes / 2;  // it is to fit into a message
+
+// So that the kernel's limit on a file (ulimit -f) leaves room for a snapshot, and for the job's end where the log cannot be shortened.
+EventLogLimits Below(std::optional<uint64_t> file_limit, EventLogLimits limits) {
+  if (!file_limit) return limits;
+  for (size_t* part : {&limits.beginning_bytes, &limits.newest_bytes, &limits.slack_bytes}) {
+    *part = std::min<size_t>(*part, *file_limit / 8);
+  }
+  limits.full_bytes = std::min<size_t>(limits.full_bytes, *file_limit / 4 * 3);
+  return limits;
 }
+
+}  // namespace
 
 EventLog::EventLog(FileThread& files, const std::filesystem::path& path,
                    const std::filesystem::path& reserve, const std::filesystem::path& anchor,
@@ -27,8 +39,8 @@ EventLog::EventLog(FileThread& files, const std::filesystem::path& path,
     : files_(files),
       clock_(clock, EventTimeNow(anchor, clock)),
       on_written_(std::move(on_written)),
-      limits_(limits),
-      shorten_at_bytes_(limits.beginning_bytes + limits.newest_bytes + limits.slack_bytes) {
+      limits_(Below(FileSizeLimit(), limits)),
+      shorten_at_bytes_(limits_.beginning_bytes + limits_.newest_bytes + limits_.slack_bytes) {
   JournalContent content = ReadJournal(path);
   writer_ = std::make_shared<EventWriter>(path, reserve, content);
   ends_ = std::move(content.ends);

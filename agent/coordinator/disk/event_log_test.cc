@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "base/testing/file_size_limit.h"
 #include "base/testing/temporary_folder.h"
 
 namespace tfdist::agent {
@@ -261,6 +262,18 @@ TEST_P(FailingReplacement, LosesNoEvent) {
 INSTANTIATE_TEST_SUITE_P(AtEachStep, FailingReplacement,
                          testing::Values("file written aside", "file synced aside",
                                          "file renamed"));
+
+// `ulimit -f`
+TEST_F(LongEventLogTest, StaysBelowTheSizeThatTheKernelAllows) {
+  const FileSizeLimitForTest limit(200'000);
+  Open();
+  Fill(kRounds);
+  EXPECT_FALSE(log_->unsaved()) << log_->trouble();
+  EXPECT_FALSE(log_->full());
+  ExpectTheSameOnDisk();
+  AppendEnd();
+  ExpectTheSameOnDisk();
+}
 
 TEST_F(EventLogTest, SaysThatItIsFullBeforeItIsTooLongToRead) {
   Open({.full_bytes = 10'000});
