@@ -21,9 +21,9 @@ namespace {
 constexpr int kMostPort = 65535;
 
 void TryLogin(std::string_view text) {
-  const LoginFailure failure = ExplainLogin(text, "gpu7");
+  const LoginFailure failure = ExplainLogin(text, "gpu7", {});
   assert(!failure.cause.empty());
-  assert(ExplainLogin(text, "gpu7").cause == failure.cause);
+  assert(ExplainLogin(text, "gpu7", {}).cause == failure.cause);
 }
 
 void TryConfig(std::string_view text) {

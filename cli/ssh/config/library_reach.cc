@@ -111,23 +111,13 @@ struct Allowed {
   std::array<std::string_view, 3> values;
 };
 constexpr Allowed kAllowed[] = {
-    {"addressfamily", {"any"}},
-    {"bindaddress", {"none"}},
-    {"bindinterface", {"none"}},
-    {"canonicalizehostname", {"false", "no", "none"}},
-    {"compression", {"no", "false"}},
-    {"gssapikeyexchange", {"no", "false"}},
-    {"hostkeyalias", {"none"}},
-    {"knownhostscommand", {"none"}},
-    {"nohostauthenticationforlocalhost", {"no", "false"}},
-    {"pkcs11provider", {"none"}},
-    {"proxycommand", {"none"}},
-    {"proxyusefdpass", {"no", "false"}},
-    {"pubkeyauthentication", {"true", "yes", "unbound"}},
-    {"refuseconnection", {"none"}},
-    {"rekeylimit", {"0 0", "default none"}},
-    {"revokedhostkeys", {"none"}},
-    {"verifyhostkeydns", {"false", "no"}},
+    {"addressfamily", {"any"}},          {"canonicalizehostname", {"false", "no", "none"}},
+    {"compression", {"no", "false"}},    {"gssapikeyexchange", {"no", "false"}},
+    {"knownhostscommand", {"none"}},     {"nohostauthenticationforlocalhost", {"no", "false"}},
+    {"pkcs11provider", {"none"}},        {"proxycommand", {"none"}},
+    {"proxyusefdpass", {"no", "false"}}, {"pubkeyauthentication", {"true", "yes", "unbound"}},
+    {"refuseconnection", {"none"}},      {"rekeylimit", {"0 0", "default none"}},
+    {"revokedhostkeys", {"none"}},       {"verifyhostkeydns", {"false", "no"}},
 };
 
 // The names as ssh_config(5) writes them, of those that people meet.

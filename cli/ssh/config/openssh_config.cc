@@ -39,10 +39,16 @@ Settings SplitLines(std::string_view output) {
   return settings;
 }
 
-// "none" is ssh's word for nothing.
-std::string Only(const Settings& settings, std::string_view keyword) {
+// Empty: it is not set.
+std::string Value(const Settings& settings, std::string_view keyword) {
   const auto found = settings.find(keyword);
-  return found == settings.end() || found->second == "none" ? std::string() : found->second;
+  return found == settings.end() ? "" : found->second;
+}
+
+// For keywords where "none" is ssh's word for nothing.
+std::string Only(const Settings& settings, std::string_view keyword) {
+  const std::string value = Value(settings, keyword);
+  return value == "none" ? "" : value;
 }
 
 bool IsYes(const Settings& settings, std::string_view keyword) {
@@ -199,8 +205,8 @@ bool IsUsed(std::string_view keyword) { return keyword == "controlpath" || !IsIr
 HostConfig ParseConfig(std::string_view output, const Target& target) {
   const Settings settings = SplitLines(output);
   HostConfig host;
-  host.host_name = Only(settings, "hostname");
-  host.user = Only(settings, "user");
+  host.host_name = Value(settings, "hostname");
+  host.user = Value(settings, "user");
   host.port = ParsePort(Only(settings, "port"));
   host.proxy_jump = Only(settings, "proxyjump");
   host.gateway = Only(settings, "proxycommand");

@@ -37,6 +37,12 @@ TEST(ParseConfig, TakesWhatSshSays) {
   EXPECT_EQ(host.proxy_jump, "");
 }
 
+TEST(ParseConfig, NoneIsANameWhereNamesStand) {
+  const HostConfig host = ParseConfig("hostname none\nuser none\nport 22\n", Named("gpu9"));
+  EXPECT_EQ(host.host_name, "none");
+  EXPECT_EQ(host.user, "none");
+}
+
 TEST(ParseConfig, NoneIsNothing) {
   const HostConfig host =
       Parse("identityagent none\nproxycommand none\nproxyjump none\nrevokedhostkeys none\n");

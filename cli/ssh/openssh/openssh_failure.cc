@@ -10,7 +10,6 @@
 #include "base/failures.h"
 #include "base/text.h"
 #include "cli/channel/tail.h"
-#include "cli/ssh/config/host_key_words.h"
 #include "cli/ssh/config/path_words.h"
 #include "cli/ssh/keys/identity_file.h"
 #include "cli/ssh/keys/ssh_agent.h"
@@ -19,6 +18,8 @@ namespace tfdist::ssh {
 namespace {
 
 using Kind = LoginFailure::Kind;
+
+constexpr size_t kMostOfALine = 300;
 
 // The last line with `part` in it; empty: none.
 std::string_view LineWith(std::string_view part, std::string_view said) {
@@ -30,6 +31,9 @@ std::string_view LineWith(std::string_view part, std::string_view said) {
   return found;
 }
 
+// The begin of a line, which says what has failed: a list may follow ("Their offer: ").
+std::string Shown(std::string_view line) { return cli::OnOneLine(line.substr(0, kMostOfALine)); }
+
 bool Says(std::string_view said, std::string_view part) { return said.find(part) != said.npos; }
 
 // What follows `part` in each line with it.
@@ -38,14 +42,14 @@ std::vector<std::string> Rests(std::string_view part, std::string_view said) {
   while (!said.empty()) {
     const std::string_view line = TakeUpTo('\n', said);
     const size_t at = line.find(part);
-    if (at != line.npos) rests.push_back(cli::OnOneLine(line.substr(at + part.size())));
+    if (at != line.npos) rests.push_back(Shown(line.substr(at + part.size())));
   }
   return rests;
 }
 
 // "trainer@gpu7: Permission denied (publickey)." on one line, without what ends it.
 std::string WithoutPoint(std::string_view line) {
-  std::string words = cli::OnOneLine(line);
+  std::string words = Shown(line);
   if (words.ends_with('.')) words.pop_back();
   return words;
 }
@@ -89,21 +93,37 @@ LoginFailure ExplainKeyOfAddress(std::string_view said, const std::string& host,
                       RemovalOf(address, place))};
 }
 
-LoginFailure ExplainHostKey(std::string_view said, const std::string& host) {
-  if (Says(said, "HOST IDENTIFICATION HAS CHANGED")) return ExplainChangedKey(said, host);
+LoginFailure ExplainHostKey(std::string_view said, const std::string& name,
+                            const HostConfig& host) {
+  if (Says(said, "HOST IDENTIFICATION HAS CHANGED")) return ExplainChangedKey(said, name);
   if (Says(said, "REVOKED HOST KEY") || Says(said, "is marked as revoked") ||
       Says(said, " revoked by file ")) {
     return {Kind::kRefused, Phase::kHostKey,
-            fmt::format("the key of {} is marked as revoked", host),
+            fmt::format("the key of {} is marked as revoked", name),
             "the host needs a new host key"};
   }
   const std::vector<std::string> places = Rests("Offending key for IP in ", said);
-  if (!places.empty()) return ExplainKeyOfAddress(said, host, places.back());
+  if (!places.empty()) return ExplainKeyOfAddress(said, name, places.back());
   const std::string_view unknown = LineWith("host key is known for", said);
-  return {Kind::kRefused, Phase::kHostKey,
-          WithoutPoint(unknown.empty() ? LineWith("Host key verification failed", said) : unknown) +
-              WithFingerprint(said),
-          std::string(kCompareOrTrust)};
+  LoginFailure failure{
+      Kind::kRefused, Phase::kHostKey,
+      WithoutPoint(unknown.empty() ? LineWith("Host key verification failed", said) : unknown) +
+          WithFingerprint(said),
+      "compare the fingerprint, then ssh to it once by hand, or set host_keys = \"accept-new\" in "
+      "[ssh]"};
+  // ssh by hand would change nothing.
+  if (host.accept_new) {
+    failure.cause += "; ssh's configuration names no file to add it to";
+    failure.remedy = "UserKnownHostsFile in ssh's configuration: a file, and not none";
+  } else if (host.trusts_anybody) {
+    failure.cause +=
+        "; ssh's configuration turns the check off (StrictHostKeyChecking no), and tfdist does not "
+        "follow it";
+    failure.remedy =
+        "StrictHostKeyChecking accept-new in ssh's configuration, or host_keys = \"accept-new\" in "
+        "[ssh]: new keys are taken, changed ones refused";
+  }
+  return failure;
 }
 
 // Before the SSH version of the host.
@@ -226,7 +246,7 @@ std::string RemedyWithoutOffers(std::string_view said) {
 }
 
 // The keys that the host would not have.
-LoginFailure ExplainDenial(std::string_view said, std::string_view line) {
+LoginFailure ExplainDenial(std::string_view said, std::string_view line, const HostConfig& host) {
   std::vector<std::string> offered = Rests("debug1: Offering public key: ", said);
   for (std::string& key : offered) ReplaceAll(key, " explicit", "");  // the configuration names it
   const std::vector<std::string> accepted = Rests(kKeyAccepted, said);
@@ -259,6 +279,11 @@ LoginFailure ExplainDenial(std::string_view said, std::string_view line) {
   if (const std::string_view why = LineWith("Load key ", said); !why.empty()) {
     cause += "; ssh says: " + cli::OnOneLine(why);
     if (IsOpenKey(why)) failure.remedy = "chmod 600 " + QuotedIn(why);
+  }
+  if (!host.unset_agent.empty()) {
+    cause += fmt::format("; IdentityAgent names ${}, which is not set here", host.unset_agent);
+    failure.remedy =
+        fmt::format("set {}, or correct IdentityAgent in ssh's configuration", host.unset_agent);
   }
   if (!agent.empty()) cause += "; nobody answers at ssh-agent's socket: " + agent.back();
   if (has_steps && accepted.empty()) {
@@ -302,10 +327,11 @@ std::string ForeignWords(std::string_view said) {
 }
 
 // `all`: with ssh's steps; `said`: without.
-LoginFailure Explain(std::string_view all, std::string_view said, const std::string& host) {
-  if (Says(said, "Host key verification failed")) return ExplainHostKey(all, host);
+LoginFailure Explain(std::string_view all, std::string_view said, const std::string& name,
+                     const HostConfig& host) {
+  if (Says(said, "Host key verification failed")) return ExplainHostKey(all, name, host);
   if (const std::string_view line = LineWith("Permission denied (", said); !line.empty()) {
-    return ExplainDenial(all, line);
+    return ExplainDenial(all, line, host);
   }
   if (Says(said, "timed out") && Says(all, "KEXINIT sent") && !Says(all, "NEWKEYS received")) {
     return {Kind::kSlowExchange, Phase::kConnect, "the host fell silent during the key exchange",
@@ -323,14 +349,14 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
       const std::string words = ForeignWords(said);
       return {saying.kind, saying.phase,
               fmt::format("the jump host or ProxyCommand gave no way to it; ssh says: {}{}{}",
-                          cli::OnOneLine(line), words.empty() ? "" : "; on the way: ", words),
+                          Shown(line), words.empty() ? "" : "; on the way: ", words),
               std::string(kNoWayThere), true};
     }
     // Before the version: "banner line 0: Not allowed at this time".
     const std::vector<std::string> before =
         Rests("debug1: kex_exchange_identification: banner ", all);
     return {saying.kind, saying.phase,
-            fmt::format("ssh says: {}{}{}", cli::OnOneLine(line), before.empty() ? "" : "; ",
+            fmt::format("ssh says: {}{}{}", Shown(line), before.empty() ? "" : "; ",
                         before.empty() ? "" : before.back()),
             std::string(saying.remedy)};
   }
@@ -363,8 +389,8 @@ std::string WordsOfHost(std::string_view said) {
   return ForeignWords(said.substr(begin + kServiceAccepted.size()));
 }
 
-LoginFailure ExplainLogin(std::string_view all, const std::string& host) {
-  LoginFailure failure = Explain(all, WithoutSteps(all), host);
+LoginFailure ExplainLogin(std::string_view all, const std::string& name, const HostConfig& host) {
+  LoginFailure failure = Explain(all, WithoutSteps(all), name, host);
   const std::string words = WordsOfHost(all);
   if (!words.empty()) failure.cause += "; the host says: " + words;
   return failure;

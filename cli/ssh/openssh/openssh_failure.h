@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "cli/ssh/config/host_config.h"
 
 namespace tfdist::ssh {
 
@@ -26,8 +27,9 @@ struct LoginFailure {
   bool is_on_the_way = false;  // the program that connects ssh to the host has given no way
 };
 
-// `said`: at LogLevel DEBUG1, which has ssh's steps too. `host`: what ssh was given. The texts are those of OpenSSH 9.2, and of sshd 9.8; what is worded otherwise is shown as it is.
-LoginFailure ExplainLogin(std::string_view said, const std::string& host);
+// `said`: at LogLevel DEBUG1, which has ssh's steps too. `name`: what ssh was given, `host`: what that means. The texts are those of
+// OpenSSH 9.2, and of sshd 9.8; what is worded otherwise is shown as it is.
+LoginFailure ExplainLogin(std::string_view said, const std::string& name, const HostConfig& host);
 
 // What the host has said before the login (a banner, why it lets nobody in), on one line.
 std::string WordsOfHost(std::string_view said);

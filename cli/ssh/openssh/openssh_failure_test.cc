@@ -14,13 +14,13 @@ using FailureKind = LoginFailure::Kind;
 TEST(OpensshFailure, ASilentKeyExchangeNamesTheMtu) {
   const std::string said =
       "debug1: SSH2_MSG_KEXINIT sent\nConnection to 10.0.0.7 port 22 timed out\n";
-  const LoginFailure failure = ExplainLogin(said, "gpu7");
+  const LoginFailure failure = ExplainLogin(said, "gpu7", {});
   EXPECT_EQ(failure.cause, "the host fell silent during the key exchange");
   EXPECT_NE(failure.remedy.find("MTU"), std::string::npos);
   EXPECT_EQ(failure.kind, FailureKind::kSlowExchange);
-  EXPECT_NE(
-      ExplainLogin("Connection to 10.0.0.7 port 22 timed out\n", "gpu7").remedy.find("ufw limit"),
-      std::string::npos);
+  EXPECT_NE(ExplainLogin("Connection to 10.0.0.7 port 22 timed out\n", "gpu7", {})
+                .remedy.find("ufw limit"),
+            std::string::npos);
 }
 
 TEST(OpensshFailure, ATimeOutNamesTheAgentThatSshWaitsFor) {
@@ -91,7 +91,7 @@ TEST(OpensshFailure, TheCauseIsTheLineThatSaysIt) {
       {"", FailureKind::kUnreachable, Phase::kConnect, "ssh failed and said nothing"},
   };
   for (const Case& one : cases) {
-    const LoginFailure failure = ExplainLogin(one.said, "gpu7");
+    const LoginFailure failure = ExplainLogin(one.said, "gpu7", {});
     EXPECT_EQ(failure.kind, one.kind) << one.said;
     EXPECT_EQ(failure.phase, one.phase) << one.said;
     EXPECT_EQ(failure.cause, one.cause);
@@ -107,7 +107,7 @@ TEST(OpensshFailure, AWayThatFailsIsNamedBeforeABusyHost) {
         "Connection closed by UNKNOWN port 65535\r\n"}) {
     const LoginFailure failure = ExplainLogin(
         "Warning: Permanently added 'gpu7' (ED25519) to the list of known hosts.\r\n" + said,
-        "gpu7");
+        "gpu7", {});
     EXPECT_EQ(failure.kind, FailureKind::kBusy);
     EXPECT_EQ(failure.cause, "the jump host or ProxyCommand gave no way to it; ssh says: " +
                                  said.substr(0, said.find('\r')));
@@ -117,8 +117,8 @@ TEST(OpensshFailure, AWayThatFailsIsNamedBeforeABusyHost) {
 }
 
 TEST(OpensshFailure, EachFailureHasARemedy) {
-  EXPECT_NE(ExplainLogin("Connection closed by 10.0.0.7 port 22\r\n", "gpu7").remedy, "");
-  EXPECT_NE(ExplainLogin("Connection reset by 10.0.0.7 port 22\r\n", "gpu7").remedy, "");
+  EXPECT_NE(ExplainLogin("Connection closed by 10.0.0.7 port 22\r\n", "gpu7", {}).remedy, "");
+  EXPECT_NE(ExplainLogin("Connection reset by 10.0.0.7 port 22\r\n", "gpu7", {}).remedy, "");
 }
 
 TEST(OpensshFailure, AChangedKeyIsNamedWithItsLineAndFingerprint) {
@@ -132,7 +132,7 @@ TEST(OpensshFailure, AChangedKeyIsNamedWithItsLineAndFingerprint) {
       "Offending ED25519 key in /home/u/.ssh/known_hosts:12\n"
       "Host key for [gpu7]:2200 has changed and you have requested strict checking.\n"
       "Host key verification failed.\n",
-      "gpu7");
+      "gpu7", {});
   EXPECT_EQ(failure.kind, FailureKind::kRefused);
   EXPECT_EQ(failure.phase, Phase::kHostKey);
   EXPECT_EQ(failure.cause,
@@ -150,7 +150,7 @@ TEST(OpensshFailure, AnotherKeyOfTheAddressIsNamedWithItsLine) {
       "'10.0.0.7'\nOffending key for IP in /home/u/.ssh/known_hosts:3\n"
       "Matching host key in /home/u/.ssh/known_hosts:2\n"
       "Exiting, you have requested strict checking.\nHost key verification failed.\n",
-      "gpu7");
+      "gpu7", {});
   EXPECT_EQ(failure.phase, Phase::kHostKey);
   EXPECT_EQ(failure.cause,
             "the key of gpu7 differs from that of its address 10.0.0.7 in "
@@ -161,9 +161,9 @@ TEST(OpensshFailure, AnotherKeyOfTheAddressIsNamedWithItsLine) {
 }
 
 TEST(OpensshFailure, WhatMayPassIsUnreachableAndWhatStaysIsNot) {
-  EXPECT_THROW(Throw(ExplainLogin("x: Connection refused\n", "x")), Unreachable);
+  EXPECT_THROW(Throw(ExplainLogin("x: Connection refused\n", "x", {})), Unreachable);
   try {
-    Throw(ExplainLogin("x: Permission denied (publickey).\n", "x"));
+    Throw(ExplainLogin("x: Permission denied (publickey).\n", "x", {}));
   } catch (const Unreachable&) {
     ADD_FAILURE() << "a refused login is no lost host";
   } catch (const Error& error) {

@@ -28,7 +28,6 @@
 #include "base/unique_fd.h"
 #include "cli/channel/child.h"
 #include "cli/channel/tail.h"
-#include "cli/ssh/config/host_key_words.h"
 #include "cli/ssh/config/logins.h"
 #include "cli/ssh/config/off_question.h"
 #include "cli/ssh/config/phase_deadline.h"
@@ -421,7 +420,7 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
     if (const auto status = ssh.TryWait()) {
       if (open) (void)TakeWords(errors.read_end.get(), said);
       if (*status == 0 && IsListenedTo(socket)) return std::nullopt;
-      return ExplainLogin(said, target.name);
+      return ExplainLogin(said, target.name, host);
     }
     const TimePoint now = SystemClock().Now();
     const bool is_unanswered = others.is_unanswered(connect_limit, jump.has_value());
@@ -477,16 +476,6 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
     if (!failure) {
       RememberConnection(target, host);
       return std::nullopt;
-    }
-    if (failure->phase == Phase::kAuth && !host.unset_agent.empty()) {
-      failure->cause +=
-          fmt::format("; IdentityAgent names ${}, which is not set here", host.unset_agent);
-      failure->remedy =
-          fmt::format("set {}, or correct IdentityAgent in ssh's configuration", host.unset_agent);
-    }
-    if (host.trusts_anybody && failure->remedy == kCompareOrTrust) {
-      failure->cause += "; " + std::string(kTrustsAnybody);
-      failure->remedy = kTrustNewOnes;
     }
     const bool is_slow_login = failure->kind == LoginFailure::Kind::kSlowLogin;
     const bool is_slow = is_slow_login || failure->kind == LoginFailure::Kind::kSlowExchange;
