@@ -266,6 +266,7 @@ TaskFile Described(const fs::path& work, const fs::path& path, const struct stat
   return {.path = path.lexically_relative(work).string(),
           .size_bytes = static_cast<uint64_t>(info.st_size),
           .changed_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec,
+          .inode_changed_ns = info.st_ctim.tv_sec * kSecond + info.st_ctim.tv_nsec,
           .mode = info.st_mode & 07777,
           .is_folder = S_ISDIR(info.st_mode),
           .target = S_ISLNK(info.st_mode) ? TargetOf(work, path) : ""};

@@ -53,8 +53,9 @@ std::optional<EarlierResults> FindEarlierResults(const SlotFolder& own, const st
 struct TaskFile {
   std::string path;  // below the work folder, or {keep}
   uint64_t size_bytes = 0;
-  int64_t changed_ns = 0;  // mtime
-  unsigned mode = 0;       // permissions
+  int64_t changed_ns = 0;        // mtime
+  int64_t inode_changed_ns = 0;  // ctime, which nobody can set
+  unsigned mode = 0;             // permissions
   bool is_folder = false;
   std::string target;  // of a link, one into the work folder from its own folder on; empty: a file
 };

@@ -33,7 +33,11 @@ void Put(std::string_view bytes) { WriteAll(STDOUT_FILENO, bytes, "stdout"); }
 // Enough for a user to see where they are.
 constexpr size_t kMostBesides = 100;
 
-int List(const TaskFiles& listed, std::string text = {}) {
+// `arguments`: those of the role.
+int List(const TaskFiles& listed, const std::vector<std::string>& arguments,
+         std::string text = {}) {
+  // A tfdist of an earlier version does not read it.
+  const bool with_ctime = arguments.size() > 1 && arguments[1] == "ctime";
   for (const std::string& path : listed.unreadable) {
     text += "unreadable " + path;
     text += '\0';
@@ -46,7 +50,9 @@ int List(const TaskFiles& listed, std::string text = {}) {
   for (const TaskFile& file : listed.files) {
     const bool is_link = !file.target.empty();
     text += file.is_folder ? "folder" : is_link ? "link" : std::to_string(file.size_bytes);
-    text += fmt::format(":{:o} {} {}", file.mode, file.changed_ns, file.path);
+    text += fmt::format(":{:o} {}", file.mode, file.changed_ns);
+    if (with_ctime) text += fmt::format(":{}", file.inode_changed_ns);
+    text += ' ' + file.path;
     text += '\0';
     if (is_link) text += file.target + '\0';
     if (text.size() < kPieceBytes) continue;
@@ -148,11 +154,14 @@ int TaskFilesMain(const std::vector<std::string>& arguments) {
   const SlotFolder folder(fs::read_symlink("/proc/self/exe").parent_path());
   const std::string word = arguments.empty() ? "" : arguments[0];
   if (word == "list") {
-    return List(ListTaskFiles(folder), IsWorkFolderGone(folder) ? std::string("gone\0", 5) : "");
+    return List(ListTaskFiles(folder), arguments,
+                IsWorkFolderGone(folder) ? std::string("gone\0", 5) : "");
   }
   if (word == "send") return Send(folder.work(), arguments);
   const auto kept = [&] { return KeptFolder(ReadOrInferSlotInfo(folder)); };
-  if (word == "list-kept") return List(ListKeptFiles(kept()), SlotsOfTheJobHere(folder));
+  if (word == "list-kept") {
+    return List(ListKeptFiles(kept()), arguments, SlotsOfTheJobHere(folder));
+  }
   if (word == "send-kept") return Send(kept(), arguments);
   throw UsageError(Phase::kUsage, "task-files: list or send, or list-kept or send-kept");
 }

@@ -7,9 +7,11 @@
 namespace tfdist::agent {
 
 // Returns the process's exit code. `arguments`:
-//   list          prints a record for each file in the work folder, "SIZE MTIME_NS PATH", two for a
-//                 link, "link MTIME_NS PATH" and its target, and "end"; each ends in a NUL
-//   list-kept     the same of {keep}, and before it "slot N" for each slot of the job that has the same one
+//   list ctime    prints a record for each file in the work folder, "SIZE:MODE MTIME_NS:CTIME_NS PATH", two for a
+//                 link, "link:MODE MTIME_NS:CTIME_NS PATH" and its target, and "end"; each ends in a NUL. Without
+//                 that word it prints no CTIME_NS.
+//   list-kept ctime
+//                 the same of {keep}, and before it "slot N" for each slot of the job that has the same one
 //   send N PATH N PATH ...
 //                 prints each file from byte N on: pieces "SIZE\n" and SIZE bytes, then "0\n",
 //                 "-1\n" where it changed or went meanwhile, or "-2\n" where it cannot be read

@@ -272,7 +272,7 @@ void FindWhatIsToCome(Haul& haul, LocalPlace& place) {
     const LocalCopy copy(place, file);
     if (copy.was_there()) {
       ++haul.were_there;
-      place.brought().Note(file.path);
+      place.brought().Note(file.path, file.inode_changed_ns);
     } else if (!place.brought().MayReplace(file.path)) {
       haul.kept.push_back(file.path);
     } else {
@@ -319,15 +319,15 @@ void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress
       fetch.missing,
       [&](size_t at, std::string_view bytes) { progress.Add(fetch.copies.at(at)->Write(bytes)); },
       [&](size_t at, FileEnd end) {
-        const std::string& path = fetch.wanted.at(at).path;
+        const RemoteFile& file = fetch.wanted.at(at);
         if (end == FileEnd::kUnreadable) {
-          haul.unreadable.push_back(path);
-        } else if (!brought.MayReplace(path)) {  // somebody has made it meanwhile
-          haul.kept.push_back(path);
+          haul.unreadable.push_back(file.path);
+        } else if (!brought.MayReplace(file.path)) {  // somebody has made it meanwhile
+          haul.kept.push_back(file.path);
         } else if (end == FileEnd::kWhole && fetch.copies.at(at)->Finish()) {
-          brought.Note(path);
+          brought.Note(file.path, file.inode_changed_ns);
         } else {
-          haul.changed.push_back(path);
+          haul.changed.push_back(file.path);
         }
         fetch.copies.at(at).reset();
       },

@@ -44,6 +44,9 @@ TEST(RemoteFiles, AreReadWithAllThatAPathMayHold) {
   EXPECT_EQ(files[0].mode, 0640u);
   EXPECT_EQ(files[1].changed_ns, -5);
   EXPECT_EQ(files[1].mode, 0666u);
+  EXPECT_EQ(files[1].inode_changed_ns, 0);
+  EXPECT_EQ(ParseRemoteFiles(Records({"0:600 -5:7 x", "end"})).files[0].inode_changed_ns, 7);
+  EXPECT_THROW(ParseRemoteFiles(Records({"0:600 -5:x x", "end"})), ProtocolError);
   EXPECT_TRUE(ParseRemoteFiles(Records({"0 -5 x", "end"})).is_old);
   EXPECT_FALSE(ParseRemoteFiles(Records({"0:600 -5 x", "end"})).is_old);
   EXPECT_TRUE(ParseRemoteFiles(Records({"end"})).files.empty());

@@ -45,14 +45,25 @@ Brought::Brought(const fs::path& folder, const std::string& job)
 }
 
 bool Brought::MayReplace(const std::string& path) const {
-  const auto mark = MarkOf(path);
-  if (!mark) return true;
-  const auto known = marks_.find(path);
-  return known != marks_.end() && known->second == *mark;
+  return !MarkOf(path) || BehindMark(path);
 }
 
-void Brought::Note(const std::string& path) {
-  if (const auto mark = MarkOf(path)) Remember(path, *mark);
+void Brought::Note(const std::string& path, int64_t inode_changed_ns) {
+  const std::string host_time = inode_changed_ns == 0 ? "" : fmt::format(" {}", inode_changed_ns);
+  if (const auto mark = MarkOf(path)) Remember(path, *mark + host_time);
+}
+
+bool Brought::IsOutdated(const std::string& path, int64_t inode_changed_ns) const {
+  const auto host_time = BehindMark(path).value_or("");
+  return inode_changed_ns != 0 && !host_time.empty() &&
+         host_time != fmt::format(" {}", inode_changed_ns);
+}
+
+std::optional<std::string> Brought::BehindMark(const std::string& path) const {
+  const auto mark = MarkOf(path);
+  const auto known = marks_.find(path);
+  if (!mark || known == marks_.end() || !known->second.starts_with(*mark)) return std::nullopt;
+  return known->second.substr(mark->size());
 }
 
 void Brought::NoteFolder(const Folder& folder) {

@@ -20,8 +20,10 @@ class Brought {
 
   // Whether there is nothing at `path`, below the folder, or what was brought of this job and has not changed since.
   [[nodiscard]] bool MayReplace(const std::string& path) const;
-  // What is at `path` now was brought.
-  void Note(const std::string& path);
+  // What is at `path` now was brought. `inode_changed_ns`: of the host's file (RemoteFile).
+  void Note(const std::string& path, int64_t inode_changed_ns = 0);
+  // Whether the host's file has changed since it was brought, whatever its size and time say.
+  [[nodiscard]] bool IsOutdated(const std::string& path, int64_t inode_changed_ns) const;
 
   // One that was made here for files of the job.
   struct Folder {
@@ -35,11 +37,13 @@ class Brought {
  private:
   [[nodiscard]] std::optional<std::string> MarkOf(const std::string& path) const;
   [[nodiscard]] std::optional<std::string> MarkOf(const Folder& folder) const;
+  // What follows the mark of what is at `path`, if that is what was brought.
+  [[nodiscard]] std::optional<std::string> BehindMark(const std::string& path) const;
   void Remember(const std::string& path, const std::string& mark);
 
   std::filesystem::path folder_;
   std::string job_;
-  // Path -> job, size and time; "path/", of a folder that was made -> job and inode.
+  // Path -> job, size and time, and where it is known the host's time; "path/", of a folder that was made -> job and inode.
   std::map<std::string, std::string> marks_;
   UniqueFd file_;
 };

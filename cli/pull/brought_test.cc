@@ -34,6 +34,18 @@ TEST_F(BroughtTest, WhatTheSameJobHasBroughtMayBeReplacedUntilItIsChanged) {
   EXPECT_FALSE(Brought(folder_.path(), "job").MayReplace("file"));
 }
 
+TEST_F(BroughtTest, IsOutdatedOnceTheHostsFileHasChangedInAnyWay) {
+  EXPECT_FALSE(Brought(folder_.path(), "job").IsOutdated("file", 5));  // nothing is known of it
+  Brought(folder_.path(), "job").Note("file", 5);
+  EXPECT_FALSE(Brought(folder_.path(), "job").IsOutdated("file", 5));
+  EXPECT_TRUE(Brought(folder_.path(), "job").IsOutdated("file", 6));
+  EXPECT_TRUE(Brought(folder_.path(), "job").MayReplace("file"));
+  EXPECT_FALSE(
+      Brought(folder_.path(), "job").IsOutdated("file", 0));  // an older agent does not tell
+  Brought(folder_.path(), "job").Note("file");
+  EXPECT_FALSE(Brought(folder_.path(), "job").IsOutdated("file", 6));
+}
+
 TEST_F(BroughtTest, TheMemoryDoesNotGrowWithEachPull) {
   for (int round = 0; round < 100; ++round) {
     Write(std::string(static_cast<size_t>(round), 'x'));

@@ -184,11 +184,13 @@ void CheckRoom(const fs::path& folder, uint64_t bytes) {
 LocalCopy::LocalCopy(LocalPlace& place, const RemoteFile& file) : place_(place), file_(file) {
   const fs::path path = file.path;
   const std::string name = path.filename().string().substr(0, kMostNameBytes);
-  part_ = path.parent_path() / fmt::format(".{}.{:x}-{:x}.part", name,
-                                           static_cast<uint64_t>(file.changed_ns), file.size_bytes);
+  const int64_t version = file.inode_changed_ns != 0 ? file.inode_changed_ns : file.changed_ns;
+  part_ = path.parent_path() /
+          fmt::format(".{}.{:x}-{:x}.part", name, static_cast<uint64_t>(version), file.size_bytes);
   const auto there = LookAtFile(place, file.path);
   was_there_ = there && static_cast<uint64_t>(there->st_size) == file.size_bytes &&
-               there->st_mtim.tv_sec * kSecond + there->st_mtim.tv_nsec == file.changed_ns;
+               there->st_mtim.tv_sec * kSecond + there->st_mtim.tv_nsec == file.changed_ns &&
+               !place.brought().IsOutdated(file.path, file.inode_changed_ns);
   const auto part = LookAtFile(place, part_);
   if (part) offset_ = std::min<uint64_t>(static_cast<uint64_t>(part->st_size), file.size_bytes);
 }

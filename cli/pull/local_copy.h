@@ -60,7 +60,7 @@ class LocalCopy {
   // Of `file`, in `place`, which must outlive it. Makes nothing yet. Throws Error(kFiles), as all calls do.
   LocalCopy(LocalPlace& place, const RemoteFile& file);
 
-  // It was there already, with the same size and time.
+  // It was there already, with the same size and time, and the host's file has not changed since it was brought.
   [[nodiscard]] bool was_there() const { return was_there_; }
   // Where to go on.
   [[nodiscard]] uint64_t offset() const { return offset_; }

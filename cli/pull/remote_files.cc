@@ -141,7 +141,9 @@ RemoteListing ParseRemoteFiles(std::string_view records) {
     } else {
       file.mode = ParseNumber<uint32_t>(mode, 8);
     }
-    file.changed_ns = ParseNumber<int64_t>(TakeUpTo(' ', record));
+    std::string_view times = TakeUpTo(' ', record);
+    file.changed_ns = ParseNumber<int64_t>(TakeUpTo(':', times));
+    if (!times.empty()) file.inode_changed_ns = ParseNumber<int64_t>(times);
     CheckPath(record);
     CountFolders(record, folders);
     file.path = record;
@@ -201,7 +203,7 @@ RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root,
   std::string records;
   const TimePoint give_up = SystemClock().Now() + kListLimit;
   RunAgent(
-      record, slot, {root == TaskRoot::kKeep ? "list-kept" : "list"}, give_up,
+      record, slot, {root == TaskRoot::kKeep ? "list-kept" : "list", "ctime"}, give_up,
       [&](std::string_view output) {
         records += output;
         if (records.size() > kMostListBytes) FailMalformed("it is longer than 256 MiB");

@@ -18,6 +18,8 @@ struct RemoteFile {
   int64_t changed_ns = 0;
   std::string target;    // of a link: anything; empty: a file
   uint32_t mode = 0666;  // permissions, and more
+  // The host's own time of the last change of any kind, which no program can set; 0: not known.
+  int64_t inode_changed_ns = 0;
 };
 
 // What a host says.

@@ -175,6 +175,18 @@ class Pull(unittest.TestCase):
         self.assertIn("3 were here already", again.out)
         self.assertEqual((self.home / "worker-0/model.bin").read_text(), "12")
 
+    def test_another_content_of_one_size_and_time_comes(self):
+        self.run_job("echo 1 >model.bin; echo 1 >{keep}/kept")
+        self.pull().expect(0)
+        for path, here in ((self.work(0) / "model.bin", "worker-0/model.bin"), (next(self.hosts[0].home.rglob("kept")), "keep-worker-0/kept")):
+            time_ns = path.stat().st_mtime_ns
+            path.write_text("2\n")
+            os.utime(path, ns=(time_ns, time_ns))
+            self.assertIn("2 bytes to come", self.pull("--dry-run").expect(0).out)
+            self.pull().expect(0)
+            self.assertEqual((self.home / here).read_text(), "2\n")
+            self.assertIn("0 bytes to come", self.pull("--dry-run").expect(0).out)
+
     def test_results_in_the_work_folder_are_not_sent_back(self):
         self.run_job("echo 1 >model.bin")
         [job] = [row["job"] for row in json.loads(self.user.run("list", "--json").out)]
