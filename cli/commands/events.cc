@@ -2,7 +2,9 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "base/failures.h"
@@ -29,6 +31,7 @@ using protocol::Json;
 namespace event = protocol::event;
 
 constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kAtOnceNs = 30 * kSecond;
 
 // "; killed: pid 12 (raylet), left by head:0"
 std::string NamesOf(const std::vector<std::string>& killed) {
@@ -116,21 +119,55 @@ Json Printable(const Event& event) {
   return json;
 }
 
-void PrintEvent(const JobRecord& record, std::set<std::pair<size_t, int>>& moved,
-                const Event& event, bool json) {
-  if (json) {
-    PrintLines(Printable(event).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n");
-    return;
+class EventPrinter {
+ public:
+  EventPrinter(const JobRecord& record, bool json) : record_(record), json_(json) {}
+
+  void Print(const Event& event) {
+    if (json_) {
+      PrintLines(Printable(event).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n");
+      return;
+    }
+    if (IsToldOfItsHost(event)) return;
+    cli::Print("{} {:>4}  {}\n", UtcText(event.time_ns), event.number,
+               std::visit(InWords{record_, moved_}, event.body));
   }
-  Print("{} {:>4}  {}\n", UtcText(event.time_ns), event.number,
-        std::visit(InWords{record, moved}, event.body));
-}
+
+ private:
+  // All slots of a host become slow, are lost, and are back at once. --json has each of them.
+  bool IsToldOfItsHost(const Event& event) {
+    if (const auto* clock = std::get_if<event::Clock>(&event.body)) {
+      return clocks_.emplace(HostName(clock->slot), clock->slot).first->second != clock->slot;
+    }
+    const auto* host = std::get_if<event::Host>(&event.body);
+    if (host == nullptr || host->state == protocol::HostState::kAgentRestarted) return false;
+    const auto [told, is_first] =
+        hosts_.try_emplace(HostName(host->slot), Told{host->state, event.time_ns});
+    const bool is_same = !is_first && told->second.state == host->state &&
+                         event.time_ns - told->second.time_ns < kAtOnceNs;
+    if (!is_same) told->second = {host->state, event.time_ns};
+    return is_same;
+  }
+  [[nodiscard]] std::string HostName(int slot) const {
+    return record_.hosts.at(static_cast<size_t>(slot)).name;
+  }
+
+  const JobRecord& record_;
+  bool json_;
+  std::set<std::pair<size_t, int>> moved_;  // that attempts have told
+  struct Told {
+    protocol::HostState state;
+    int64_t time_ns;
+  };
+  std::map<std::string, Told> hosts_;
+  std::map<std::string, int> clocks_;  // the slot that stands for its host
+};
 
 JobView LookAtEvents(const JobRecord& record, bool json) {
   const SlowNotice notice(fmt::format("waiting for {} to answer", record.hosts[0].name));
-  std::set<std::pair<size_t, int>> moved;
+  EventPrinter printer(record, json);
   try {
-    return LookAt(record, [&](const Event& event) { PrintEvent(record, moved, event, json); });
+    return LookAt(record, [&](const Event& event) { printer.Print(event); });
   } catch (const NothingThere&) {
     throw NothingLeftOf("the event log", record);
   }
@@ -150,7 +187,8 @@ int EventsCommand(const EventsArguments& arguments) {
   try {
     const JobView view = LookAtEvents(record, arguments.json);
     if (!view.trouble.empty()) Say("tfdist: the job's event log: {}\n", view.trouble);
-    for (const int slot : view.live ? LostHosts(view.state) : std::vector<int>()) {
+    const auto lost = view.live ? LostHosts(view.state) : std::vector<int>();
+    for (const int slot : OnePerHost(view.state, lost)) {
       Say("tfdist: {} is lost; once it is up again, {} starts its agent there\n",
           record.hosts.at(static_cast<size_t>(slot)).name, CommandToStartAgain(record, slot));
     }

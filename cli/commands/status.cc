@@ -129,6 +129,28 @@ void PrintWhyUnwatched(const JobRecord& record, const JobView& view) {
         WhatGoesOnWith(record, view.killed));
 }
 
+// Of those that are not simply connected.
+void PrintHosts(const JobRecord& record, const JobView& view) {
+  const JobState& state = view.state;
+  std::vector<int> slots;
+  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    const HostState word = state.slots[slot].state;
+    if (word != HostState::kUnknown && word != HostState::kConnected) {
+      slots.push_back(static_cast<int>(slot));
+    }
+  }
+  for (const int slot : OnePerHost(state, slots)) {
+    const protocol::SlotState& host = state.slots[static_cast<size_t>(slot)];
+    Print("host {}: {} since {}{}\n", HostOf(state, slot), NameOf(host.state),
+          Span(WallClockNanoseconds() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
+  }
+  if (!view.live) return;
+  for (const int slot : OnePerHost(state, LostHosts(state))) {
+    Print("  once {} is up again, {} starts its agent there\n", HostOf(state, slot),
+          CommandToStartAgain(record, slot));
+  }
+}
+
 void PrintTable(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
   const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
@@ -146,16 +168,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
   }
   if (state.gang) Print("  all tasks start again: {}\n", state.gang->why);
   PrintTasks(view, others);
-  for (size_t slot = 0; slot < state.slots.size(); ++slot) {
-    const protocol::SlotState& host = state.slots[slot];
-    if (host.state == HostState::kUnknown || host.state == HostState::kConnected) continue;
-    Print("host {}: {} since {}{}\n", HostOf(state, static_cast<int>(slot)), NameOf(host.state),
-          Span(WallClockNanoseconds() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
-  }
-  for (const int slot : view.live ? LostHosts(state) : std::vector<int>()) {
-    Print("  once {} is up again, {} starts its agent there\n", HostOf(state, slot),
-          CommandToStartAgain(record, slot));
-  }
+  PrintHosts(record, view);
   PrintLeft(state);
   if (!view.trouble.empty()) Print("event log: {}\n", view.trouble);
   PrintLook(view.look, state);

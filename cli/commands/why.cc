@@ -187,6 +187,7 @@ void PrintLostHosts(const JobRecord& record, const protocol::JobState& state) {
   for (const int slot : state.tally.lost) {
     if (static_cast<size_t>(slot) < record.hosts.size()) lost.push_back(slot);
   }
+  lost = OnePerHost(state, lost);
   if (lost.empty()) return;
   const SlowNotice notice("asking the lost hosts themselves");
   const std::vector<HostsWord> words = AskHosts(record, lost);

@@ -28,6 +28,7 @@
 #include "base/json_numbers.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/thread_annotations.h"
 #include "cli/job/state_folder.h"
 #include "cli/plan/container_clients.h"
 #include "cli/render/render.h"
@@ -376,12 +377,22 @@ std::optional<JobRecord> ReadRecord(const std::filesystem::path& path) {
   return DecodeRecord(*content);
 }
 
+class Told {
+ public:
+  bool IsFirst(const std::string& path) {
+    const MutexLock lock(mutex_);
+    return paths_.insert(path).second;
+  }
+
+ private:
+  Mutex mutex_;
+  std::set<std::string> paths_ GUARDED_BY(mutex_);
+};
+
 // Once for each: a command may look every 50 ms.
 void SayThatUnreadable(const std::filesystem::path& path, const Error& error) {
-  static std::mutex mutex;
-  static std::set<std::string> told;
-  const std::lock_guard lock(mutex);
-  if (!told.insert(path.string()).second) return;
+  static Told told;
+  if (!told.IsFirst(path.string())) return;
   const std::string line = fmt::format(
       "tfdist: warning: {} cannot be read as the record of a job: {}\n  try: the job's hosts know "
       "it: tfdist list -H HOST, and commands take -H as well; or remove the file\n",

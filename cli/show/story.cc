@@ -11,6 +11,7 @@
 
 #include "cli/show/host_fold.h"
 #include "cli/show/report.h"
+#include "cli/stream/running_tasks.h"
 
 namespace tfdist::cli {
 namespace {
@@ -78,10 +79,14 @@ bool IsNeeded(const JobState& state, size_t slot) {
 // A job that is being stopped waits for no host that is lost.
 void AddHosts(const JobState& state, int64_t now_ns, std::vector<std::string>& lines) {
   const bool waits = state.plan.on_host_lost == protocol::OnHostLost::kWait;
+  std::vector<int> needed;
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
+    if (IsNeeded(state, slot)) needed.push_back(static_cast<int>(slot));
+  }
+  for (const int one : OnePerHost(state, needed)) {
+    const auto slot = static_cast<size_t>(one);
     const protocol::SlotState& host = state.slots[slot];
-    if (!IsNeeded(state, slot)) continue;
-    const std::string name = HostOfSlot(state, static_cast<int>(slot));
+    const std::string name = HostOfSlot(state, one);
     const std::string since = Span(now_ns - host.since_ns);
     if (host.state == HostState::kLost && state.phase != JobPhase::kStopping) {
       const std::string then = waits ? UntilItIsGivenUp(state, slot, now_ns) : "";

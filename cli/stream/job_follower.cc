@@ -51,6 +51,10 @@ bool IsAboutAnotherHost(const protocol::Message& message) {
          message.body.value("kind", "") == RefusalKindName(protocol::RefusalKind::kWrongHost);
 }
 
+bool IsSilent(protocol::HostState state) {
+  return state == protocol::HostState::kSlow || state == protocol::HostState::kLost;
+}
+
 bool IsThere(const protocol::SlotState& slot) {
   return slot.state != protocol::HostState::kUnknown && slot.state != protocol::HostState::kLost;
 }
@@ -639,9 +643,29 @@ void JobFollower::Narrate(const protocol::Event& event) {
 }
 
 void JobFollower::Narrate(const event::Host& host) {
-  if (host.state == protocol::HostState::kConnected) return;
-  printer_.Note("tfdist: {}: {}{}{}", NameOfSlot(record_, host.slot), NameOf(host.state),
+  // A host with several slots is one host.
+  const std::string name = NameOfSlot(record_, host.slot);
+  const auto told = told_hosts_.find(name);
+  if (host.state == protocol::HostState::kConnected) {
+    if (told == told_hosts_.end() || HasSilentSlots(name)) return;
+    told_hosts_.erase(told);
+    return printer_.Note("tfdist: {}: connected again", name);
+  }
+  if (IsSilent(host.state)) {
+    const bool is_news = told == told_hosts_.end() || told->second < host.state;
+    if (!is_news) return;
+    told_hosts_[name] = host.state;
+  }
+  printer_.Note("tfdist: {}: {}{}{}", name, NameOf(host.state),
                 host.why.empty() ? "" : ": " + host.why, WhatFollowsALoss(host));
+}
+
+bool JobFollower::HasSilentSlots(const std::string& host) const {
+  for (size_t slot = 0; slot < state_.slots.size(); ++slot) {
+    const bool is_of_it = NameOfSlot(record_, static_cast<int>(slot)) == host;
+    if (is_of_it && IsSilent(state_.slots[slot].state)) return true;
+  }
+  return false;
 }
 
 std::string JobFollower::WhatFollowsALoss(const event::Host& host) const {

@@ -151,6 +151,7 @@ class JobFollower {
   void SendStop();
   void Narrate(const protocol::Event& event);
   void Narrate(const protocol::event::Host& host);
+  [[nodiscard]] bool HasSilentSlots(const std::string& host) const;
   [[nodiscard]] std::string WhatFollowsALoss(const protocol::event::Host& host) const;
   void Narrate(const protocol::event::Restarting& restarting);
   void Narrate(const protocol::event::Attempt& attempt);
@@ -188,6 +189,7 @@ class JobFollower {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> unread_;
   std::map<std::string, std::string>
       cleaned_;  // task -> the host that has no folder of the job any more
+  std::map<std::string, protocol::HostState> told_hosts_;  // slow or lost, as was told last
   std::set<std::pair<size_t, int>> moved_;  // slots whose tasks another host has taken over
   std::vector<TaskStream> streams_;
   protocol::JobState state_;

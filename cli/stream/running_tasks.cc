@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
 
 namespace tfdist::cli {
 namespace {
@@ -81,6 +84,17 @@ std::vector<int> LostHosts(const protocol::JobState& state) {
     if (is_lost && IsSeated(state, static_cast<int>(slot))) slots.push_back(static_cast<int>(slot));
   }
   return slots;
+}
+
+std::vector<int> OnePerHost(const protocol::JobState& state, const std::vector<int>& slots) {
+  std::set<std::pair<std::string_view, protocol::HostState>> seen;
+  std::vector<int> first;
+  for (const int slot : slots) {
+    const auto at = static_cast<size_t>(slot);
+    if (seen.emplace(state.plan.slots[at].host, state.slots[at].state).second)
+      first.push_back(slot);
+  }
+  return first;
 }
 
 }  // namespace tfdist::cli

@@ -25,4 +25,7 @@ bool IsSeated(const protocol::JobState& state, int slot);
 // The slots with tasks whose hosts are lost, of a job that goes on.
 std::vector<int> LostHosts(const protocol::JobState& state);
 
+// For people: of the slots of one host that are in one state, the first one.
+std::vector<int> OnePerHost(const protocol::JobState& state, const std::vector<int>& slots);
+
 }  // namespace tfdist::cli

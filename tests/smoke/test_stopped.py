@@ -1,5 +1,6 @@
 """Agents, keepers and holders that are stopped (SIGSTOP): their hosts answer, and they do not."""
 
+import re
 import signal
 import time
 import unittest
@@ -110,6 +111,36 @@ class Stopped(unittest.TestCase):
         seen = self.user.status("job")
         self.assertEqual((seen["state"], seen["hosts"][0]["state"]), ("unwatched", "silent"))
         self.assertEqual(seen["hosts"][0]["why"] + "\n", said)
+
+    def test_a_host_with_several_slots_is_told_of_once(self):
+        text = clusters.over_ssh("job", shell(TRAINER), self.hosts, layout="mirrored")
+        text = re.sub("(?m)^ports = .*$", 'ports = "auto"', text).replace('" }', '", slots = 3 }')
+        up = self.user.start("up", self.user.write("slots.toml", text))
+        self.user.wait_until_tasks_run()
+        name = self.hosts[1].address
+        pids = [process.pid for process in self.hosts[1].processes() if processes.name_of(process.pid).startswith("tfdist-agent")]
+        self.assertEqual(len(pids), 3, up.err.read_text())
+        for pid in pids:
+            processes.kill(pid, signal.SIGSTOP)
+        lost = f"tfdist: {name}: lost: "
+        wait_for(lambda: lost in up.err.read_text(), "the host is lost")
+        wait_for(lambda: [host["state"] for host in self.user.status("job")["hosts"]].count("lost") == 3, "all of its slots are lost")
+        status = self.user.run("status", "job")
+        self.assertEqual(len(re.findall(rf"(?m)^host {name}: lost since ", status.out)), 1, status.out)
+        self.assertEqual(status.out.count("starts its agent there"), 1, status.out)
+        why = self.user.run("why", "job")
+        self.assertEqual(why.out.count(f"waits for host {name}, which has been lost for "), 1, why.out)
+        self.assertEqual(why.out.count("asked just now"), 1, why.out)
+        for pid in pids:
+            processes.kill(pid, signal.SIGCONT)
+        wait_for(lambda: f"tfdist: {name}: connected again\n" in up.err.read_text(), "up says that the host is back")
+        for words in (f"{name}: slow: ", lost, f"{name}: connected again"):
+            self.assertEqual(up.err.read_text().count(words), 1, up.err.read_text())
+        events = self.user.run("events", "job").out
+        for word in ("clock of {}: ", "host {}: slow: ", "host {}: lost: "):
+            self.assertEqual(events.count(word.format(name)), 1, events)
+        self.user.run("down", "job").expect(0)
+        self.assertEqual(up.wait(), 1, up.err.read_text())
 
     def test_the_other_hosts_say_that_theirs_are_stopped(self):
         self.start()

@@ -427,10 +427,16 @@ LoginFailure ExplainTimeout(std::string_view said, std::chrono::milliseconds lim
             fmt::format("ssh-agent has not signed within {} s", seconds),
             std::string(kAskTheAgent)};
   }
-  return {Kind::kUnreachable, Phase::kConnect,
-          fmt::format("ssh did not log in within {} s{}{}", seconds, said.empty() ? "" : ": ",
-                      cli::OnOneLine(said)),
-          "ssh to it by hand: does it ask something?"};
+  if (ReachedOf(said) == Reached::kConnecting) {
+    LoginFailure failure = ExplainNoAnswer(said, limit);
+    failure.kind = Kind::kUnreachable;
+    return failure;
+  }
+  const std::string words = cli::OnOneLine(WithoutSteps(said));
+  return {
+      Kind::kUnreachable, Phase::kConnect,
+      fmt::format("ssh did not log in within {} s{}{}", seconds, words.empty() ? "" : ": ", words),
+      "ssh to it by hand: does it ask something?"};
 }
 
 LoginFailure SlowLogin() {

@@ -36,7 +36,16 @@ TEST(OpensshFailure, ATimeOutNamesTheAgentThatSshWaitsFor) {
   EXPECT_EQ(failure.phase, Phase::kAuth);
   EXPECT_EQ(failure.cause, "ssh-agent has not signed within 121 s");
   EXPECT_NE(failure.remedy.find("ssh-add"), std::string::npos);
-  EXPECT_EQ(ExplainTimeout("debug1: Connecting\n", std::chrono::seconds(5)).phase, Phase::kConnect);
+  const std::string connecting =
+      "OpenSSH_9.2p1\r\ndebug1: Reading configuration data /home/u/.ssh/config\r\n"
+      "debug1: Connecting to h2 [10.0.0.2] port 22.\r\n";
+  const LoginFailure silent = ExplainTimeout(connecting, std::chrono::seconds(5));
+  EXPECT_EQ(silent.phase, Phase::kConnect);
+  EXPECT_EQ(silent.cause, "no answer within 5 s, from h2 [10.0.0.2] port 22");
+  EXPECT_EQ(ExplainTimeout(connecting + "debug1: Connection established.\r\nWelcome\r\n",
+                           std::chrono::seconds(5))
+                .cause,
+            "ssh did not log in within 5 s: Welcome");
 }
 
 // As ssh 9.2 says it.
