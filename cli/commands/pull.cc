@@ -388,10 +388,10 @@ void ChooseFiles(Haul& haul, const std::vector<std::string>& paths) {
   if (!paths.empty()) haul.beside.clear();
 }
 
-void List(const JobRecord& record, Haul& haul) {
+void List(const JobRecord& record, Haul& haul, AskedTogether& together) {
   try {
-    RemoteListing listing = ListRemoteFiles(record, haul.slot, haul.root,
-                                            haul.slot == 0 ? IsFirstOff(record) : nullptr);
+    RemoteListing listing = ListRemoteFiles(
+        record, haul.slot, haul.root, haul.slot == 0 ? IsFirstOff(record) : nullptr, together);
     haul.files = std::move(listing.files);
     haul.folders = std::move(listing.folders);
     haul.slots = std::move(listing.slots);
@@ -703,10 +703,11 @@ int PullCommand(const PullArguments& arguments) {
   std::vector<Error> errors;
   std::optional<SlowNotice> notice;
   notice.emplace("looking for what the tasks have written");
+  AskedTogether together;
   Collect(record,
           ForEachHost(hauls.size(),
                       [&](size_t at) {
-                        List(record, hauls[at]);
+                        List(record, hauls[at], together);
                         ChooseFiles(hauls[at], words.paths);
                       }),
           hauls, errors);

@@ -61,6 +61,7 @@ class Board {
   }
 
   [[nodiscard]] const Errand& errand(size_t at) const { return errands_[at]; }
+  [[nodiscard]] const AskedTogether& together() const { return together_; }
 
   // False: it is not to begin any more.
   [[nodiscard]] bool MayBegin(size_t at) {
@@ -74,6 +75,7 @@ class Board {
     const MutexLock lock(mutex_);
     if (stages_[at] == Stage::kOver) return false;
     stages_[at] = Stage::kRuns;
+    together_.NoteAnswer();
     return true;
   }
   // `step`: a string literal.
@@ -203,6 +205,7 @@ class Board {
 
   const std::vector<Errand> errands_;
   const bool gather_;
+  AskedTogether together_;
   UniqueFd changed_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   Mutex mutex_;
   std::vector<ErrandResult> results_ GUARDED_BY(mutex_);
@@ -263,8 +266,9 @@ void Follow(RunningCommand& running, Board& board, size_t at, const FanOutOption
 void RunErrand(size_t at, const SshOptions& ssh, const FanOutOptions& options, Board& board) {
   const Errand& errand = board.errand(at);
   TimePoint deadline = Now() + kStartLimit;
-  const auto transport = MakeTransport(errand.host, ssh, Silence::kMayBeAFirewall,
-                                       [&](const char* step) { board.NoteStep(at, step); });
+  const auto transport = MakeTransport(
+      errand.host, ssh, Silence::kMayBeAFirewall,
+      [&](const char* step) { board.NoteStep(at, step); }, {}, &board.together());
   auto channel = transport->OpenShell(deadline);
   if (!board.MayBegin(at)) return board.End(at, std::nullopt, Interrupted());
   RunningCommand running(std::move(channel), errand.command, deadline);

@@ -78,6 +78,7 @@ ssh::Target TargetOf(const HostPlan& host, const SshOptions& options) {
           .connections = ConnectionsFile(),
           .on_step = {},
           .is_off = {},
+          .others_answered = {},
           .on_note = [name = host.name](const std::string& note) { AllNotes().Add(name, note); }};
 }
 
@@ -119,7 +120,8 @@ class OutlivedNode : public Transport {
 
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
                                          Silence silence, std::function<void(const char*)> on_step,
-                                         std::function<bool()> is_off) {
+                                         std::function<bool()> is_off,
+                                         const AskedTogether* together) {
   if (host.local) return std::make_unique<LocalTransport>(host.name);
   if (host.ssh.empty()) {
     throw WithHost(
@@ -135,17 +137,20 @@ std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions&
     target.on_step = [tell = std::move(on_step)](const ssh::Step& step) { tell(step.name); };
   }
   target.is_off = std::move(is_off);
+  if (together != nullptr)
+    target.others_answered = [together] { return together->one_has_answered(); };
   target.waits_for_firewalls = silence == Silence::kMayBeAFirewall;
   return std::make_unique<ssh::SshTransport>(host.name, std::move(target));
 }
 
 std::unique_ptr<Transport> TransportToJob(const JobRecord& record, int slot,
-                                          std::function<bool()> is_off) {
+                                          std::function<bool()> is_off,
+                                          const AskedTogether* together) {
   const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   const std::string& base = record.bases.at(static_cast<size_t>(slot));
   if (!host.slurm_job.empty() && !base.empty())
     return std::make_unique<OutlivedNode>(host, layout::AgentPath(base, record.id, slot));
-  return MakeTransport(host, record.ssh, Silence::kIsOff, {}, std::move(is_off));
+  return MakeTransport(host, record.ssh, Silence::kIsOff, {}, std::move(is_off), together);
 }
 
 std::string HostNameOf(const HostPlan& host, const SshOptions& ssh) {
@@ -196,9 +201,9 @@ Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds lim
 }
 
 Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,
-                      std::function<bool()> is_off) {
+                      std::function<bool()> is_off, const AskedTogether* together) {
   try {
-    return Attach(record, slot, deadline, std::move(is_off));
+    return Attach(record, slot, deadline, std::move(is_off), Wish::kLook, together);
   } catch (const Error& error) {
     const bool says_more = dynamic_cast<const NothingThere*>(&error) != nullptr ||
                            dynamic_cast<const Unreachable*>(&error) != nullptr ||
@@ -212,11 +217,11 @@ Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,
 }
 
 Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
-                std::function<bool()> is_off, Wish wish) {
+                std::function<bool()> is_off, Wish wish, const AskedTogether* together) {
   const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   try {
     Attached attached;
-    attached.transport = TransportToJob(record, slot, std::move(is_off));
+    attached.transport = TransportToJob(record, slot, std::move(is_off), together);
     auto shell = attached.transport->OpenShell(deadline);
     BootedAgent booted =
         AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot, deadline);

@@ -8,6 +8,7 @@
 
 #include "base/failures.h"
 #include "cli/channel/byte_channel.h"
+#include "cli/job/asked_together.h"
 #include "cli/job/job_record.h"
 #include "cli/link/agent_link.h"
 
@@ -20,16 +21,18 @@ namespace tfdist::cli {
 // A host from which nothing comes back.
 enum class Silence { kIsOff, kMayBeAFirewall };  // ssh::Target's waits_for_firewalls
 
-// Nothing is opened yet. Throws nothing. `on_step`, `is_off`: as ssh::Target's.
+// Nothing is opened yet. Throws nothing. `on_step`, `is_off`: as ssh::Target's. `together`: borrowed; the host is one of these.
 std::unique_ptr<Transport> MakeTransport(const HostPlan& host, const SshOptions& ssh,
                                          Silence silence = Silence::kIsOff,
                                          std::function<void(const char*)> on_step = {},
-                                         std::function<bool()> is_off = {});
+                                         std::function<bool()> is_off = {},
+                                         const AskedTogether* together = nullptr);
 
 // To what the job has there in `slot`. As MakeTransport; where Slurm has ended the host's allocation, to this machine if the job's
 // folder can be seen here. Processes of the job may have run elsewhere then, and do no more.
 std::unique_ptr<Transport> TransportToJob(const JobRecord& record, int slot,
-                                          std::function<bool()> is_off = {});
+                                          std::function<bool()> is_off = {},
+                                          const AskedTogether* together = nullptr);
 
 // What ssh's configuration calls the host. Throws Error when ssh refuses its configuration.
 std::string HostNameOf(const HostPlan& host, const SshOptions& ssh);
@@ -72,15 +75,16 @@ enum class Wish {
   kLook,  // nothing: its folder tells
   kAct    // that it goes on (SIGCONT); its folder acts only where it does not
 };
-// `deadline` is moved as Transport::OpenShell does. `is_off`: as ssh::Target's.
+// `deadline` is moved as Transport::OpenShell does. `is_off`, `together`: as MakeTransport's.
 Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
-                std::function<bool()> is_off = {}, Wish wish = Wish::kLook);
+                std::function<bool()> is_off = {}, Wish wish = Wish::kLook,
+                const AskedTogether* together = nullptr);
 Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit,
                 std::function<bool()> is_off = {}, Wish wish = Wish::kLook);
 // The same for who only looks, and asks the other hosts where this one cannot be asked: a login that is refused, a changed
 // host key, or a folder that is not used are Unreachable, too.
 Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,
-                      std::function<bool()> is_off = {});
+                      std::function<bool()> is_off = {}, const AskedTogether* together = nullptr);
 
 // An agent that leaves hangs up on a client that has just come. The second time there is its folder, or
 // the agent that follows. `ask` may move `deadline`.

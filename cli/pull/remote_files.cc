@@ -63,9 +63,9 @@ void CheckPath(std::string_view path) {
 // Runs the agent there. `on_output` gets what it prints, and says by when more must have come.
 void RunAgent(const JobRecord& record, int slot, std::vector<std::string> arguments,
               TimePoint give_up, const std::function<TimePoint(std::string_view)>& on_output,
-              std::function<bool()> is_off = {}) {
+              std::function<bool()> is_off = {}, AskedTogether* together = nullptr) {
   TimePoint deadline = SystemClock().Now() + kStartLimit;
-  const auto transport = TransportToJob(record, slot, std::move(is_off));
+  const auto transport = TransportToJob(record, slot, std::move(is_off), together);
   HostCommand command;
   command.words = {"task-files"};
   command.words.insert(command.words.end(), arguments.begin(), arguments.end());
@@ -73,6 +73,7 @@ void RunAgent(const JobRecord& record, int slot, std::vector<std::string> argume
   command.slot = slot;
   command.base = BaseOf(record, slot);
   auto shell = transport->OpenShell(deadline);
+  if (together != nullptr) together->NoteAnswer();
   RunningCommand running(std::move(shell), command, deadline);
   std::string output;
   while (true) {
@@ -199,7 +200,7 @@ void SentFiles::TakeHole(uint64_t bytes) {
 }
 
 RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root,
-                              std::function<bool()> is_off) {
+                              std::function<bool()> is_off, AskedTogether& together) {
   std::string records;
   const TimePoint give_up = SystemClock().Now() + kListLimit;
   RunAgent(
@@ -209,7 +210,7 @@ RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root,
         if (records.size() > kMostListBytes) FailMalformed("it is longer than 256 MiB");
         return give_up;
       },
-      std::move(is_off));
+      std::move(is_off), &together);
   // An agent of an earlier version refuses the word, and keeps nothing.
   if (root == TaskRoot::kKeep && records.empty()) return {};
   return ParseRemoteFiles(records);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/job/asked_together.h"
 #include "cli/job/job_record.h"
 
 namespace tfdist::cli {
@@ -85,9 +86,9 @@ enum class TaskRoot {
   kKeep,  // {keep}, of all slots of the machine
 };
 
-// What tasks of `slot` have written. For at most 10 minutes. `is_off`: as ssh::Target's.
+// What tasks of `slot` have written. For at most 10 minutes. `is_off`, `together`: as MakeTransport's.
 RemoteListing ListRemoteFiles(const JobRecord& record, int slot, TaskRoot root,
-                              std::function<bool()> is_off);
+                              std::function<bool()> is_off, AskedTogether& together);
 
 // Asks for `files`, which are no links, from `offsets` on, and hands what comes to `sent`. Throws LostConnection when
 // the host is too slow (Pace).

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <functional>
+#include <future>
 #include <map>
 #include <set>
 #include <string>
@@ -22,6 +23,10 @@ class HostLinks {
   Attached Attach(int slot, TimePoint& deadline, std::function<bool()> is_off = {});
   // The same; the answer is kept until another slot is asked for, or until Drop.
   Attached& To(int slot, TimePoint& deadline);
+  // Asks on a thread, and waits for 2 s the first time. False: the host needs longer, and others may be read meanwhile.
+  bool AnswersSoon(int slot, TimePoint deadline);
+  // Some host has answered, to whomever.
+  void NoteAnswer() { together_.NoteAnswer(); }
   // The conversation that is kept has broken.
   void Drop() { slot_ = kNone; }
   [[nodiscard]] bool IsOff(int slot) const { return off_.contains(slot); }
@@ -33,11 +38,16 @@ class HostLinks {
  private:
   static constexpr int kNone = -1;
 
+  Attached Ask(int slot, TimePoint& deadline, std::function<bool()> is_off);
+  Attached TakeBegun(int slot);
+
   const JobRecord& record_;
   std::map<int, std::exception_ptr> off_;
   std::set<std::string> remedies_;
   int slot_ = kNone;
   Attached attached_;  // to `slot_`
+  AskedTogether together_;
+  std::map<int, std::future<Attached>> begun_;  // last: its threads use the others
 };
 
 }  // namespace tfdist::cli

@@ -34,8 +34,10 @@ constexpr auto kReconnectLimit = 5min;
 constexpr auto kFirstPause = 500ms;
 constexpr auto kLongestPause = 10s;
 constexpr auto kPauseBetweenLooks = 10s;
-constexpr auto kLongRestart = 15s;   // of all tasks, without an event
-constexpr auto kSlowEnd = 1s;        // of tasks that were told to end
+constexpr auto kLongRestart = 15s;  // of all tasks, without an event
+constexpr auto kSlowEnd = 1s;       // of tasks that were told to end
+constexpr auto kSlowOutput = 3s;    // of what is there already
+constexpr size_t kMostHostsNamed = 8;
 constexpr auto kPaceWindow = 10min;  // a search takes its time before something comes
 constexpr std::string_view kTooSlow = "the host sends next to nothing";
 
@@ -226,6 +228,7 @@ int64_t JobFollower::AheadNs(const TaskStream& stream) const {
 void JobFollower::SetAside(TaskStream& stream, const std::string& why) {
   stream.id = 0;
   stream.unrelayed = true;
+  unheard_.insert(SlotOf(stream.task));
   const bool goes_on = options_.follow && state_.result == protocol::JobResult::kNone;
   if (goes_on && !options_.narrate) {
     printer_.Note("tfdist: {}: {}; its output goes on once the host is back", stream.task, why);
@@ -233,6 +236,7 @@ void JobFollower::SetAside(TaskStream& stream, const std::string& why) {
 }
 
 void JobFollower::ReopenLogsOf(int slot) {
+  unheard_.erase(slot);
   for (TaskStream& stream : streams_) {
     if (caught_up_ && stream.unrelayed && stream.slot == slot) OpenLog(stream);
   }
@@ -296,6 +300,20 @@ void JobFollower::WaitAndHandle() {
   LookForLostHosts();
   HandleInterrupts(interrupts_.Take());
   SayWhoStillRuns();
+  SayWhatIsAwaited();
+}
+
+void JobFollower::SayWhatIsAwaited() {
+  const bool is_slow = Now() >= std::max(attached_since_, last_output_) + kSlowOutput;
+  if (options_.follow || !is_slow || std::exchange(awaited_said_, true)) return;
+  std::set<std::string> hosts;
+  for (const TaskStream& stream : streams_) {
+    if (!stream.done && !stream.unrelayed) hosts.insert(NameOfSlot(record_, SlotOf(stream.task)));
+  }
+  if (hosts.empty()) return;
+  printer_.Note("tfdist: waiting for output from {}", hosts.size() > kMostHostsNamed
+                                                          ? fmt::format("{} hosts", hosts.size())
+                                                          : fmt::to_string(fmt::join(hosts, ", ")));
 }
 
 // Tasks that ignore SIGTERM.
@@ -883,27 +901,36 @@ void JobFollower::NameTheCleaned() {
                 fmt::to_string(fmt::join(hosts, ", ")), fmt::to_string(fmt::join(tasks, ", ")));
 }
 
+// Hosts that take long come last.
 void JobFollower::ReadFromHosts() {
-  for (TaskStream& stream : streams_) {
-    if (stream.done) continue;
-    HandleInterrupts(interrupts_.Take());  // each host that does not answer takes its limit
-    if (quit_) break;
-    try {
-      ReadFromItsHost(stream);
-    } catch (const OutputClosed&) {
-      throw;
-    } catch (const NothingThere&) {
-      hosts_.Drop();
-      MissCleaned(stream);
-    } catch (const UsageError&) {
-      throw;
-    } catch (const Error& error) {
-      hosts_.Drop();
-      Miss(stream, error);
+  if (attached_.link != nullptr) hosts_.NoteAnswer();
+  for (const bool is_last : {false, true}) {
+    for (TaskStream& stream : streams_) {
+      if (stream.done) continue;
+      HandleInterrupts(interrupts_.Take());  // each host that does not answer takes its limit
+      if (quit_) break;
+      const int slot = SlotOf(stream.task);
+      if (is_last || hosts_.AnswersSoon(slot, AttachDeadline(slot))) ReadOrMiss(stream);
     }
   }
   GiveUpHosts();
   NameTheCleaned();
+}
+
+void JobFollower::ReadOrMiss(TaskStream& stream) {
+  try {
+    ReadFromItsHost(stream);
+  } catch (const OutputClosed&) {
+    throw;
+  } catch (const NothingThere&) {
+    hosts_.Drop();
+    MissCleaned(stream);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    hosts_.Drop();
+    Miss(stream, error);
+  }
 }
 
 // One line for each host, however many tasks it had, and one for the remedy of several hosts.
@@ -946,7 +973,7 @@ TimePoint JobFollower::AttachDeadline(int slot) const {
   const auto at = static_cast<size_t>(slot);
   const bool is_lost =
       at < state_.slots.size() && state_.slots[at].state == protocol::HostState::kLost;
-  return Now() + (is_lost ? kLostHostLimit : kAttachLimit);
+  return Now() + (is_lost || unheard_.contains(slot) ? kLostHostLimit : kAttachLimit);
 }
 
 void JobFollower::ReadFromItsHost(TaskStream& stream) {

@@ -145,6 +145,7 @@ class JobFollower {
   void LookForLostHosts();
   void HandleInterrupts(int count);
   void SayWhoStillRuns();
+  void SayWhatIsAwaited();
   [[nodiscard]] bool GivesUp();
   void GiveUpIfTooSlow();
   void LeaveFolders();
@@ -163,6 +164,7 @@ class JobFollower {
   void ReadWithoutSlot0(const Error& why);
   void ReadFromSpares();
   void ReadFromHosts();
+  void ReadOrMiss(TaskStream& stream);
   void MissCleaned(TaskStream& stream);
   [[nodiscard]] bool AllAreCleaned() const;  // wherever the job had a task
   void NameTheCleaned();
@@ -190,6 +192,7 @@ class JobFollower {
   std::map<std::string, std::string>
       cleaned_;  // task -> the host that has no folder of the job any more
   std::map<std::string, protocol::HostState> told_hosts_;  // slow or lost, as was told last
+  std::set<int> unheard_;                   // slots whose hosts did not answer slot 0
   std::set<std::pair<size_t, int>> moved_;  // slots whose tasks another host has taken over
   std::vector<TaskStream> streams_;
   protocol::JobState state_;
@@ -201,6 +204,7 @@ class JobFollower {
   bool quit_ = false;
   bool incomplete_ = false;
   bool timed_out_ = false;
+  bool awaited_said_ = false;
   int interrupts_seen_ = 0;
   TimePoint last_output_{};
   uint64_t received_bytes_ = 0;  // of logs

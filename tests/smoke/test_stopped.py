@@ -190,6 +190,54 @@ class Stopped(unittest.TestCase):
             self.assertEqual(said.err.count(self.asking()), 1, said)
             self.assertIn(f"{self.hosts[0].address}: connect: it took the connection and then said nothing", said.err)
 
+    def seconds_of(self, process, limit):
+        """When each line came, on stdout and stderr, counted from now."""
+        begun = time.monotonic()
+        seen = {}
+
+        def look():
+            for path in (process.out, process.err):
+                for line in path.read_text().splitlines():
+                    seen.setdefault(line, time.monotonic() - begun)
+
+        def ended():
+            look()
+            return process.poll() is not None
+        wait_for(ended, lambda: f"the end; there is {seen}", limit)
+        look()
+        return seen
+
+    def test_a_frozen_further_host_is_given_up_and_holds_up_no_other(self):
+        self.start()
+        self.hosts[1].freeze()
+        host = self.hosts[1].address
+        silent = f"tfdist: {host}: connect: it took the connection and then said nothing"
+        for words, healthy in ((["logs", "job"], {f"worker:{slot} | begun" for slot in (0, 2)}),
+                               (["exec", "job", "--", "hostname"], {f"{self.hosts[slot].address} | {self.hosts[slot].name}" for slot in (0, 2)})):
+            with self.subTest(words):
+                command = self.user.start(*words)
+                seen = self.seconds_of(command, SOON)
+                self.assertEqual(command.returncode, 3, seen)
+                self.assertLessEqual(healthy, seen.keys())
+                self.assertLess(max(seen[line] for line in healthy), 5 * PATIENCE, seen)
+                self.assertIn(f"tfdist: waiting for {'output from ' if words[0] == 'logs' else ''}{host}{'' if words[0] == 'logs' else ' to answer'}", seen)
+                self.assertEqual(sum(silent.removeprefix("tfdist: ") in line for line in seen), 1, seen)
+                self.assertIn("  try: is it an sshd that listens on that port? Its machine may be too busy", seen)
+        for words in (["pull", "job"], ["list", self.file]):
+            with self.subTest(words):
+                said = self.run_soon(*words).expect(3)
+                self.assertEqual(said.err.count(silent), 1, said)
+        down = self.user.start("down", "job")
+        wait_for(lambda: f"tfdist: {host}: connected; waits for its SSH version, up to " in down.err.read_text(), "a word", 30)
+        self.hosts[1].thaw()
+        self.assertEqual(down.wait(60), 0, down.err.read_text())
+        # The job is over, so each log is read from its host.
+        self.hosts[1].freeze()
+        logs = self.user.start("logs", "job")
+        seen = self.seconds_of(logs, SOON)
+        self.assertLess(max(seen[f"worker:{slot} | begun"] for slot in (0, 2)), 10 * PATIENCE, seen)
+        self.assertIn(f"tfdist: worker:1: output is missing: {silent.removeprefix('tfdist: ')}", seen)
+
     def test_a_first_host_that_is_slow_and_lives_is_waited_for(self):
         self.start()
         sshd = [p.pid for p in self.hosts[0].processes(with_sshd=True) if processes.name_of(p.pid) == "sshd"]

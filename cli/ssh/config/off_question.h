@@ -1,4 +1,4 @@
-// The question whether a host that says nothing is off, for others who would know (Target::is_off).
+// The question whether a host that says nothing is off, for others who would know (Target::is_off, others_answered).
 #pragma once
 
 #include <chrono>
@@ -12,26 +12,29 @@ namespace tfdist::ssh {
 // lives, has all the time that it would have otherwise.
 class OffQuestion {
  public:
-  explicit OffQuestion(const Target& target) : target_(target) { SetNext(); }
+  explicit OffQuestion(const Target& target) : target_(target) {}
 
   // When it is due; never where there is nobody to ask.
-  [[nodiscard]] TimePoint next() const { return next_; }
+  [[nodiscard]] TimePoint next() const {
+    const bool is_for_nobody = !target_.is_off && !target_.others_answered;
+    return is_for_nobody ? TimePoint::max() : begin_ + silence_;
+  }
   // Where it is due, asks, which takes its time. True: the host is off.
   bool Ask() {
-    if (SystemClock().Now() < next_) return false;
-    const bool is_off = target_.is_off();
+    if (SystemClock().Now() < next()) return false;
+    const bool is_long = silence_ >= kBesideOthers;
     silence_ *= 3;
-    SetNext();
-    return is_off;
+    return (target_.is_off && target_.is_off()) ||
+           (is_long && target_.others_answered && target_.others_answered());
   }
 
  private:
-  void SetNext() { next_ = target_.is_off ? begin_ + silence_ : TimePoint::max(); }
+  // A host that says nothing for so long is off where others have answered.
+  static constexpr std::chrono::seconds kBesideOthers{15};
 
   const Target& target_;
   const TimePoint begin_ = SystemClock().Now();
   std::chrono::seconds silence_{5};
-  TimePoint next_{};
 };
 
 }  // namespace tfdist::ssh

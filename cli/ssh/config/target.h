@@ -68,6 +68,9 @@ struct Target {
   // Whether others who would know say that the host is off: asked where it refuses connections, has been silent for 3 s, or has
   // not said its SSH version for 5 s, before it is tried for longer. Bounds its waits; may be empty.
   std::function<bool()> is_off;
+  // Whether other hosts that were asked at the same time have answered: one that has not said its SSH version for 15 s is not
+  // waited for then. May be empty.
+  std::function<bool()> others_answered;
   // Nothing comes back from the host, or nobody listens there, and a firewall may be why: it is tried again within half a
   // minute. False where that is the less likely reason, as of a host that ran a job.
   bool waits_for_firewalls = true;
