@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/failures.h"
@@ -40,6 +43,8 @@ constexpr auto kEndLimit = 10min;
 // An `up` that is asked to stop rolls back within 10 s, or waits for a commit's answer.
 constexpr auto kUpLimit = 45s;
 constexpr auto kLeavingLimit = 5s;
+constexpr auto kWakeLimit = 10s;
+constexpr size_t kMostWoken = 32;  // a thread each
 constexpr auto kLookAgain = 200ms;
 // After this long the user is told what the command waits for.
 constexpr auto kSlow = 1s;
@@ -56,8 +61,55 @@ void SayWhatIsWaitedFor(const protocol::JobState& state, bool force) {
   }
 }
 
+// A slot of a job that another machine started may lie on a host that this machine's cluster file does not name.
+bool Knows(const JobRecord& record, int slot, const std::string& host) {
+  const auto at = static_cast<size_t>(slot);
+  if (at >= record.hosts.size() || record.hosts[at].name != host) return false;
+  return record.hosts[at].local || !record.hosts[at].ssh.empty();
+}
+
+// Hosts that the coordinator calls slow: an agent there that was stopped (SIGSTOP) is let go on before its host counts as lost.
+class SlowHosts {
+ public:
+  explicit SlowHosts(const JobRecord& record) : record_(record) {}
+
+  // Each host is asked once, beside what goes on here.
+  void Wake(const protocol::JobState& state) {
+    for (size_t at = 1; at < state.slots.size(); ++at) {
+      const int slot = static_cast<int>(at);
+      const bool is_slow = state.slots[at].state == protocol::HostState::kSlow;
+      if (!is_slow || !Knows(record_, slot, state.plan.slots[at].host)) continue;
+      if (asked_.size() < kMostWoken && asked_.insert(slot).second) Ask(slot);
+    }
+  }
+
+ private:
+  void Ask(int slot) {
+    const auto wake = [&record = record_, slot] {
+      try {
+        TimePoint deadline = In(kWakeLimit);
+        (void)Attach(
+            record, slot, deadline, [] { return true; }, Wish::kAct);
+      } catch (const Error&) {
+        // The coordinator calls it lost soon, and it is asked once more.
+      }
+    };
+    try {
+      asking_.push_back(std::async(std::launch::async, wake));
+    } catch (const std::system_error&) {
+      // No thread may be had.
+    }
+  }
+
+  const JobRecord& record_;
+  std::set<int> asked_;
+  std::vector<std::future<void>> asking_;
+};
+
 // Follows the events to their end. `state` is what they amount to so far, whatever is thrown.
-void SeeThrough(AgentLink& link, bool live, bool force, protocol::JobState& state) {
+void SeeThrough(const JobRecord& record, AgentLink& link, bool live, bool force,
+                protocol::JobState& state) {
+  SlowHosts slow(record);
   const uint64_t id = link.Send(type::kEvents, {{"from", 1}, {"follow", live}});
   const TimePoint deadline = In(kEndLimit);
   Grace grace;
@@ -76,6 +128,7 @@ void SeeThrough(AgentLink& link, bool live, bool force, protocol::JobState& stat
     if (message->type == type::kEnd) return;
     const bool was_forced = force || state.forced;
     for (const auto& event : EventsOf(*message)) state.Apply(event);
+    if (live) slow.Wake(state);
     if (state.forced && !was_forced) {
       Say("tfdist: another command kills all tasks at once\n");
     }
@@ -101,7 +154,7 @@ void EndThroughCoordinator(const JobRecord& record, bool force, std::string_view
     attached.link->Call(type::kStop, {{"why", why}, {"force", force}}, In(kAnswerLimit));
   }
   notice.reset();
-  SeeThrough(*attached.link, live, force, state);
+  SeeThrough(record, *attached.link, live, force, state);
 }
 
 // What is left on one host, and what else is to be said of it.
@@ -237,13 +290,6 @@ std::vector<std::string> HostsOf(const protocol::JobState& state) {
   std::vector<std::string> hosts;
   for (const protocol::SlotPlan& slot : state.plan.slots) hosts.push_back(slot.host);
   return hosts;
-}
-
-// A slot of a job that another machine started may lie on a host that this machine's cluster file does not name.
-bool Knows(const JobRecord& record, int slot, const std::string& host) {
-  const auto at = static_cast<size_t>(slot);
-  if (at >= record.hosts.size() || record.hosts[at].name != host) return false;
-  return record.hosts[at].local || !record.hosts[at].ssh.empty();
 }
 
 // A job whose coordinator is gone has no result of its own. One that was ended while `up` brought its

@@ -85,6 +85,9 @@ class Stopped(unittest.TestCase):
         down = self.run_soon("down", "job")
         self.assert_goes_on(down, 2)
         self.assert_ended_gracefully(down)
+        events = self.user.run("events", "job").expect(0)
+        self.assertIn(f"host {self.hosts[2].address}: slow: ", events.out)
+        self.assertNotIn(": lost: ", events.out)
 
     def test_down_force_lets_all_agents_go_on(self):
         self.start()
