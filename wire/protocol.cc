@@ -61,8 +61,8 @@ Message Decode(std::string_view bytes) {
     if (!message.body.is_object())
       throw ProtocolError(Phase::kControl, "message body is not a map");
     return message;
-  } catch (const Json::exception& e) {
-    throw ProtocolError(Phase::kControl, fmt::format("malformed message: {}", e.what()));
+  } catch (const Json::exception&) {
+    throw ProtocolError(Phase::kControl, "malformed message");
   }
 }
 

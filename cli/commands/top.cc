@@ -70,6 +70,8 @@ class Watch {
     } catch (const LostConnection&) {
       attached_.reset();
       throw;
+    } catch (const ProtocolError& error) {
+      throw AnswersNonsense(record_, 0, error);
     } catch (const NothingThere&) {
       throw NothingLeftOf("the event log", record_);
     }

@@ -70,7 +70,11 @@ JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::mi
                const std::optional<LookWish>& wish) {
   TimePoint deadline = SystemClock().Now() + limit;
   JobView view;
-  AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, wish, view); });
+  try {
+    AskAgainWhenCutOff(deadline, [&] { Read(record, deadline, on_event, wish, view); });
+  } catch (const ProtocolError& error) {
+    throw AnswersNonsense(record, 0, error);
+  }
   NoteLastSeen(record, SeenIn(view.state, view.live));
   AddNotedEnd(record, view);
   return view;

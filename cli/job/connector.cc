@@ -200,15 +200,25 @@ Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds lim
   return Attach(record, slot, deadline, std::move(is_off), wish);
 }
 
+Unreachable AnswersNonsense(const JobRecord& record, int slot, const ProtocolError& error) {
+  return WithHost(
+      Unreachable(
+          error.phase(),
+          fmt::format("what comes from it is no answer of tfdist's agent: {}", error.cause()),
+          "see what changes it on the way: a ForceCommand, a wrapper of the login shell"),
+      record.hosts.at(static_cast<size_t>(slot)).name);
+}
+
 Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,
                       std::function<bool()> is_off, const AskedTogether* together) {
   try {
     return Attach(record, slot, deadline, std::move(is_off), Wish::kLook, together);
   } catch (const Error& error) {
+    if (const auto* nonsense = dynamic_cast<const ProtocolError*>(&error))
+      throw AnswersNonsense(record, slot, *nonsense);
     const bool says_more = dynamic_cast<const NothingThere*>(&error) != nullptr ||
                            dynamic_cast<const Unreachable*>(&error) != nullptr ||
                            dynamic_cast<const LostConnection*>(&error) != nullptr ||
-                           dynamic_cast<const ProtocolError*>(&error) != nullptr ||
                            dynamic_cast<const UsageError*>(&error) != nullptr ||
                            dynamic_cast<const protocol::Refusal*>(&error) != nullptr;
     if (says_more) throw;

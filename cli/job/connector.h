@@ -86,6 +86,9 @@ Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds lim
 Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,
                       std::function<bool()> is_off = {}, const AskedTogether* together = nullptr);
 
+// Of who only looks: a host that sends what no agent sends is Unreachable, as the others can be asked.
+Unreachable AnswersNonsense(const JobRecord& record, int slot, const ProtocolError& error);
+
 // An agent that leaves hangs up on a client that has just come. The second time there is its folder, or
 // the agent that follows. `ask` may move `deadline`.
 template <typename Ask>

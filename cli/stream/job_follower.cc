@@ -115,10 +115,9 @@ protocol::JobState JobFollower::Run() {
       if (abandoned && options_.follow && !quit_) throw *abandoned;
       return state_;
     } catch (const Unreachable& error) {
-      if (GivesUp()) return state_;
-      if (streams_.empty()) throw;
-      ReadWithoutSlot0(error);
-      return state_;
+      return ReadTheOthers(error);
+    } catch (const ProtocolError& error) {
+      return ReadTheOthers(AnswersNonsense(record_, 0, error));
     } catch (const NothingThere& error) {
       // `clean` may have been told of this host only. Of one that has not begun nothing was there.
       const bool has_begun = record_.last_seen.stage != LastSeen::Stage::kStarting;
@@ -137,6 +136,14 @@ protocol::JobState JobFollower::Run() {
       opened = false;
     }
   }
+}
+
+protocol::JobState JobFollower::ReadTheOthers(const Unreachable& why) {
+  if (GivesUp()) return state_;
+  if (streams_.empty()) throw Unreachable(why);
+  attached_ = {};
+  ReadWithoutSlot0(why);
+  return state_;
 }
 
 // Where the job is followed, an earlier failure counts for nothing.

@@ -152,6 +152,8 @@ class JobFollower {
   void SendStop();
   void Narrate(const protocol::Event& event);
   void Narrate(const protocol::event::Host& host);
+  // Slot 0 cannot be read.
+  protocol::JobState ReadTheOthers(const Unreachable& why);
   [[nodiscard]] bool HasSilentSlots(const std::string& host) const;
   [[nodiscard]] std::string WhatFollowsALoss(const protocol::event::Host& host) const;
   void Narrate(const protocol::event::Restarting& restarting);

@@ -79,7 +79,7 @@ class Following : public testing::Test {
 TEST_F(Following, EndsWithAMalformedEventInsteadOfAskingAgain) {
   const JobRecord record =
       job_.Make(1, {{std::string(type::kEvent), 1, {{"events", {{{"number", 1}}}}}}});
-  EXPECT_THROW(Follow(record), ProtocolError);
+  EXPECT_THROW(Follow(record), Unreachable);
   EXPECT_EQ(job_.TimesAttached(record, 0), 1U);
 }
 

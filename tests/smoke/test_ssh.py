@@ -12,6 +12,7 @@ import time
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
+from tests.hosts.kinds import login_shell
 from tests.smoke.test_local import shell
 from tests.support import clusters, processes
 from tests.support.tfdist import JOB_ID, ROOT, Tfdist
@@ -30,6 +31,18 @@ def read(path):
 
 def setUpModule():
     check_possible()
+
+
+def garble_after(host, count):
+    """Of each login, what comes after so many bytes is other bytes."""
+    login_shell(f'''/bin/bash "$@" | exec python3 -c "
+import os
+left = {count}
+while text := os.read(0, 65536):
+    passed, text = text[:left], text[left:]
+    left -= len(passed)
+    os.write(1, passed + bytes(255 - byte for byte in text))
+"; exit''')(host)
 
 
 class OverSsh(unittest.TestCase):
@@ -292,6 +305,7 @@ class HostsThatAreOff(OverSsh):
         cache = hosts[0].home / ".cache"
         for why, how, back in (("is not used", lambda: cache.chmod(0o777), lambda: cache.chmod(0o700)),
                                ("authentication", hosts[0].refuse_key, hosts[0].accept_key),
+                               ("no answer of tfdist's agent", lambda: garble_after(hosts[0], 1200), lambda: garble_after(hosts[0], 1 << 40)),
                                ("host key", hosts[0].replace_host_key, lambda: None)):
             with self.subTest(why):
                 how()
