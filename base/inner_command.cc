@@ -229,6 +229,10 @@ class ShellText {
 // Options of a shell that are letters, -c among them. With those of the second it reads files of the user's first.
 constexpr std::string_view kShellLetters = "ceuxo";
 constexpr std::string_view kUsersShellLetters = "ceuxoli";
+// Options in front of a script, which they leave one; o and O have a value.
+constexpr std::string_view kScriptLetters = "abefhiklmpruvxoBCEHOPT";
+constexpr std::string_view kShellLongs[] = {"--",     "--login", "--noprofile",
+                                            "--norc", "--posix", "--verbose"};
 
 // The text of -c, where all options are `known`.
 const std::string* ScriptOf(const Words& words, std::string_view known) {
@@ -258,6 +262,27 @@ std::optional<InnerCommand> WithinShell(const Words& words, std::string_view let
   inner.words.assign(std::make_move_iterator(word), std::make_move_iterator(parted->end()));
   if (!inner.words.empty() && inner.words[0].starts_with('-')) return std::nullopt;
   return Checked(std::move(inner));
+}
+
+// Not python3-config, or a launcher of the user's that has a name like it.
+bool IsPython(std::string_view program) {
+  const std::string_view name = NameOf(program);
+  return name.starts_with("python") && name.find_first_not_of("0123456789.", 6) == name.npos;
+}
+
+// Where a script, "-", -c, -m or an option that is not known stands.
+size_t AfterPythonOptions(const Words& words) {
+  if (words.empty() || !IsPython(words[0])) return words.size();
+  size_t at = 1;
+  for (; at < words.size() && IsKnown(words[at]); ++at) {
+    const std::string& word = words[at];
+    const size_t flags = std::min(word.find_first_not_of(kPythonFlags, 1), word.size());
+    if (!word.starts_with('-') || word == "-") break;
+    if (flags == word.size()) continue;
+    if (kPythonValued.find(word[flags]) == kPythonValued.npos) break;
+    if (flags + 1 == word.size()) ++at;
+  }
+  return at;
 }
 
 }  // namespace
@@ -293,22 +318,39 @@ Words InnermostOf(Words words) {
 }
 
 std::optional<std::string> PythonScriptOf(const Words& words) {
-  if (words.empty() || !NameOf(words[0]).starts_with("python")) return std::nullopt;
+  const size_t at = AfterPythonOptions(words);
+  if (at >= words.size() || !IsKnown(words[at]) || words[at].starts_with('-')) return std::nullopt;
+  return words[at];
+}
+
+std::optional<std::string> OddPythonOptionOf(const Words& words) {
+  const size_t at = AfterPythonOptions(words);
+  if (at >= words.size() || !IsKnown(words[at]) || !words[at].starts_with('-')) return std::nullopt;
+  const size_t flags = words[at].find_first_not_of(kPythonFlags, 1);
+  const bool is_known =
+      flags == words[at].npos || words[at][flags] == 'c' || words[at][flags] == 'm';
+  return is_known ? std::nullopt : std::optional(words[at]);
+}
+
+std::optional<std::string> ShellScriptOf(const Words& words) {
+  if (words.empty() || !Has(kShells, NameOf(words[0]))) return std::nullopt;
   for (size_t at = 1; at < words.size(); ++at) {
     const std::string& word = words[at];
     if (!IsKnown(word)) return std::nullopt;
-    if (!word.starts_with('-')) return word;
-    const size_t flags = std::min(word.find_first_not_of(kPythonFlags, 1), word.size());
-    if (word == "-") return std::nullopt;
-    if (flags == word.size()) continue;
-    if (kPythonValued.find(word[flags]) == kPythonValued.npos) return std::nullopt;  // -c, -m
-    if (flags + 1 == word.size()) ++at;
+    if (!word.starts_with('-') && !word.starts_with('+')) return word;
+    if (word.starts_with("--")) {
+      if (!Has(kShellLongs, word)) return std::nullopt;
+    } else if (word.size() == 1 || word.find_first_not_of(kScriptLetters, 1) != word.npos) {
+      return std::nullopt;  // -c, -s, and what is not known
+    } else if (word.find_first_of("oO") != word.npos) {
+      ++at;
+    }
   }
   return std::nullopt;
 }
 
 std::optional<PythonModule> PythonModuleOf(const Words& words) {
-  if (words.empty() || !NameOf(words[0]).starts_with("python")) return std::nullopt;
+  if (words.empty() || !IsPython(words[0])) return std::nullopt;
   PythonModule found;
   for (size_t at = 1; at < words.size(); ++at) {
     const std::string& word = words[at];

@@ -41,6 +41,12 @@ std::optional<PythonModule> PythonModuleOf(const std::vector<std::string>& words
 // "train.py" of `python3 -u train.py`.
 std::optional<std::string> PythonScriptOf(const std::vector<std::string>& words);
 
+// "-Z" of `python3 -u -Z train.py`: an option that is not known here, and perhaps not to that Python.
+std::optional<std::string> OddPythonOptionOf(const std::vector<std::string>& words);
+
+// "run.sh" of `bash -eu run.sh`.
+std::optional<std::string> ShellScriptOf(const std::vector<std::string>& words);
+
 // A word that a shell runs itself, as cd, source, ulimit or `for`; a few are programs, too.
 bool IsShellWord(std::string_view word);
 

@@ -80,9 +80,34 @@ TEST(InnerCommand, FindsTheScriptOfPython) {
   EXPECT_EQ(PythonScriptOf({"python3", "train.py", "-m"}), "train.py");
   EXPECT_EQ(PythonScriptOf({"/usr/bin/python3", "-uW", "ignore", "-X", "dev", "train.py"}),
             "train.py");
-  for (const Words& words : {Words{"python3", "-m", "train"}, Words{"python3", "-c", "train.py"},
-                             Words{"python3", "-"}, Words{"python3"}, Words{"sh", "train.py"}}) {
+  for (const Words& words :
+       {Words{"python3", "-m", "train"}, Words{"python3", "-c", "train.py"}, Words{"python3", "-"},
+        Words{"python3"}, Words{"sh", "train.py"}, Words{"python-launcher", "train.py"}}) {
     EXPECT_FALSE(PythonScriptOf(words));
+  }
+}
+
+TEST(InnerCommand, FindsTheOptionOfPythonThatIsNotKnown) {
+  EXPECT_EQ(OddPythonOptionOf({"python3", "-u", "-Z", "train.py"}), "-Z");
+  EXPECT_EQ(OddPythonOptionOf({"python3", "--versoin"}), "--versoin");
+  for (const Words& words : {Words{"python3", "-u", "train.py", "-Z"}, Words{"python3", "-uc", "1"},
+                             Words{"python3", "-"}, Words{"python3", "-Wignore", "-m", "x"},
+                             Words{"python3-config", "-Z"}, Words{"python3"}}) {
+    EXPECT_FALSE(OddPythonOptionOf(words));
+  }
+}
+
+TEST(InnerCommand, FindsTheScriptOfAShell) {
+  for (const Words& words :
+       {Words{"bash", "run.sh", "-c"}, Words{"/bin/sh", "-eu", "+x", "-o", "pipefail", "run.sh"},
+        Words{"bash", "--norc", "--", "run.sh"}, Words{"dash", "-l", "run.sh"}}) {
+    EXPECT_EQ(ShellScriptOf(words), "run.sh");
+  }
+  for (const Words& words :
+       {Words{"bash", "-c", "run.sh"}, Words{"bash", "-s", "x"}, Words{"bash", "-"}, Words{"bash"},
+        Words{"bash", "--rcfile", "x", "run.sh"}, Words{"python3", "run.sh"},
+        Words{"bash", std::string("a\0", 2)}}) {
+    EXPECT_FALSE(ShellScriptOf(words));
   }
 }
 

@@ -143,6 +143,9 @@ std::vector<Trouble> FindCommandTroubles(const Survey& survey, const SlotFolder&
       if (!IsBrought(fs::path(spec.cwd), folder)) CheckStartFolder(spec, folder.path().string());
       CheckCommand(spec, [&](const RunSpec& one) { return IsBrought(one, folder); });
       questions.AskForPrograms(spec);
+      questions.AskForScript(MakeSpecOfKnownWords(task, folder, SlotInfo(), Environment::OfHost()),
+                             kScriptRemedy,
+                             [&](const fs::path& script) { return IsBrought(script, folder); });
     } catch (const Error& error) {
       if (!told.insert(what).second) continue;
       troubles.push_back({error.cause(), error.remedy()});

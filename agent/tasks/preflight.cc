@@ -118,6 +118,12 @@ void CheckControlPort(const HostDescription& description, const SlotInfo& info) 
   if (!is_ours) (void)ListenForAgents(info.address, port);  // for its complaint
 }
 
+// A rehearsal has a name of its own, and no other {keep} than its job will have.
+SlotInfo AsItsJob(const HostDescription& description, SlotInfo info) {
+  if (description.kept) info.name = description.kept->name;
+  return info;
+}
+
 }  // namespace
 
 int MostThreadsOf(const std::vector<TaskDescription>& tasks) {
@@ -162,15 +168,24 @@ Prepared Prepare(const HostDescription& description, const FileStore& store,
 void CheckCommands(const HostDescription& description, const SlotFolder& folder,
                    const SlotInfo& info) {
   const Environment host = Environment::OfHost();
+  const SlotInfo named = AsItsJob(description, info);
+  std::error_code none;
+  const bool has_kept = std::filesystem::is_directory(KeptFolder(named), none);
   ProgramQuestions questions;
   for (const TaskDescription& task : description.tasks) {
     if (task.container) continue;  // its command is in the image: PrepareContainers
-    const RunSpec spec = MakePreflightSpec(task, folder, info, host);
+    const RunSpec spec = MakePreflightSpec(task, folder, has_kept ? named : info, host);
     CheckStartFolder(spec, folder.work().string());
     CheckCommand(spec);
     questions.AskForPrograms(spec);
-    // A job that runs would be ended for it. Else the task says the same, as soon.
-    if (!description.replaces.empty()) questions.AskForSyntax(spec);
+    // A job that runs would be ended for it. Else the task says the same, as soon, and may be started again once another task has
+    // made its script.
+    if (description.replaces.empty()) continue;
+    questions.AskForScript(
+        MakeSpecOfKnownWords(task, folder, named, host),
+        fmt::format("{}; if the job makes it first, tfdist down {}, then tfdist up", kScriptRemedy,
+                    description.replaces));
+    questions.AskForSyntax(spec);
   }
 }
 

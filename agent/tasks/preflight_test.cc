@@ -151,6 +151,111 @@ TEST_F(PreflightTest, AsksPythonForTheSyntaxOfItsScriptWhereAJobWouldBeEndedForI
   TryPrepare(description);
 }
 
+// A job would be ended for it.
+class ScriptTest : public PreflightTest {
+ protected:
+  static HostDescription InPlaceOfAJob(const TaskDescription& task) {
+    HostDescription description = WithTask(task);
+    description.replaces = "job-1";
+    return description;
+  }
+  std::string WhyNot(const std::vector<const char*>& words) {
+    return Complaint(InPlaceOfAJob(TaskOf(words)), Phase::kCommand);
+  }
+  void Runs(const std::vector<const char*>& words) { TryPrepare(InPlaceOfAJob(TaskOf(words))); }
+  std::string File(const std::string& name, const std::string& content) {
+    std::ofstream(path_ / name) << content;
+    return path_ / name;
+  }
+};
+
+TEST_F(ScriptTest, ThatIsNotThereIsNamed) {
+  for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{
+           {"python3", "/no/train.py"},
+           {"python3", "-u", "/no/train.py"},
+           {"env", "A=1", "nice", "python3", "/no/train.py"},
+           {"timeout", "5", "python3", "-W", "ignore", "/no/train.py", "--lr", "1"},
+           {"sh", "-c", "exec python3 /no/train.py \"$LR\" >log"},
+           {"bash", "-lc", "python3 /no/train.py"}}) {
+    EXPECT_EQ(WhyNot(words),
+              "command of worker:0: python3 cannot open /no/train.py: No such file or directory");
+    TryPrepare(WithTask(TaskOf(words)));  // no job is ended for it
+  }
+  EXPECT_EQ(WhyNot({"bash", "-eu", "/no/run.sh"}),
+            "command of worker:0: bash cannot open /no/run.sh: No such file or directory");
+  EXPECT_EQ(WhyNot({"sh", "run.sh"}),
+            "command of worker:0: sh cannot open run.sh: No such file or directory");
+  std::filesystem::create_symlink("/no/train.py", path_ / "link.py");
+  EXPECT_THAT(WhyNot({"python3", (path_ / "link.py").c_str()}),
+              HasSubstr("/link.py: No such file"));
+  std::filesystem::create_directory(path_ / "folder");
+  EXPECT_THAT(WhyNot({"python3", (path_ / "folder").c_str()}),
+              HasSubstr("/folder: a folder without __main__.py"));
+  EXPECT_THAT(WhyNot({"bash", (path_ / "folder").c_str()}), HasSubstr("/folder: Is a directory"));
+}
+
+TEST_F(ScriptTest, ThatTheInterpreterFindsIsNotNamed) {
+  const std::string here = File("train.py", "pass\n");
+  std::filesystem::create_directory(path_ / "package");
+  const std::string main = File("package/__main__.py", "pass\n");
+  const std::string package = path_ / "package";
+  const std::string wrapper = File("python3", "#!/bin/sh\nexec true\n");  // enters an image, say
+  std::filesystem::permissions(wrapper, std::filesystem::perms::owner_all);
+  for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{
+           {"python3", here.c_str()},
+           {"python3", package.c_str()},
+           {"python3", "-c", "pass", "/no/train.py"},
+           {"python3", "-m", "this", "/no/train.py"},
+           {"python3", "-"},
+           {"python3", "/dev/stdin"},
+           {"bash", "/dev/fd/63"},
+           {"bash", "-s", "/no/run.sh"},
+           {"bash", "-c", "python3 <(echo pass)"},
+           {"bash", "-c", "test -e /no/x || make; python3 /no/train.py"},
+           {"bash", "-c", "python3 $SCRIPT"},
+           {"bash", "ldd"},  // by PATH
+           {wrapper.c_str(), "/no/train.py"}}) {
+    Runs(words);
+  }
+  TaskDescription of_attempt = TaskOf({"python3"});
+  of_attempt.argv.emplace_back();
+  of_attempt.argv.back().parts = {"/no/", protocol::SlotAddress{0}, "/train.py"};
+  TryPrepare(InPlaceOfAJob(of_attempt));
+}
+
+TEST_F(ScriptTest, OfAKeptFolderIsLookedForInThatOfTheJobToCome) {
+  info_.base = path_ / "base";
+  info_.name = "name.next";
+  TaskDescription task = TaskOf({"python3"});
+  task.argv.emplace_back(std::string(protocol::kKeepPath) + "/train.py");
+  HostDescription description = InPlaceOfAJob(task);
+  description.kept = protocol::KeptClaim{.name = "name", .home = "home", .who = "", .take = false};
+  EXPECT_THAT(Complaint(description, Phase::kCommand), HasSubstr("/train.py: No such file"));
+  std::filesystem::create_directories(path_ / "base/keep/name");
+  File("base/keep/name/train.py", "pass\n");
+  TryPrepare(description);
+}
+
+TEST_F(ScriptTest, ThatAShellCannotParseIsNamed) {
+  const std::string bad = File("bad.sh", "echo begins\nif true; then\n  echo x\n");
+  for (const char* const shell : {"bash", "sh"})
+    EXPECT_THAT(WhyNot({shell, "-e", bad.c_str()}), HasSubstr("yntax error"));
+  TryPrepare(WithTask(TaskOf({"bash", bad.c_str()})));
+  for (const char* const text : {"exit 0\n\x7f) (if\n", "shopt -s extglob\nls !(a|b)\n",
+                                 "alias begin='if'\nfi\n", "echo good\nexec true\n"}) {
+    Runs({"bash", File("good.sh", text).c_str()});
+  }
+}
+
+TEST_F(ScriptTest, WithAnOptionThatPythonHasNotIsNamed) {
+  const std::string script = File("train.py", "pass\n");
+  EXPECT_EQ(WhyNot({"python3", "-Z", script.c_str()}),
+            "command of worker:0: python3 has no option -Z");
+  Runs({"python3", "-i", script.c_str()});
+  Runs({"python3", "--check-hash-based-pycs", "always", script.c_str()});
+  Runs({"python3", "--version"});
+}
+
 TEST_F(PreflightTest, LooksForAPathWithSlashInTheWorkFolder) {
   EXPECT_THAT(Complaint(WithTask(Task("./train.sh")), Phase::kCommand),
               HasSubstr("./train.sh: No such file or directory"));

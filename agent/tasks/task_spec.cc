@@ -17,6 +17,7 @@
 #include "agent/tasks/gpu_share.h"
 #include "base/error.h"
 #include "base/failures.h"
+#include "base/inner_command.h"
 #include "base/text.h"
 
 namespace tfdist::agent {
@@ -123,7 +124,8 @@ void ExemptFromProxies(Environment& environment, const protocol::TaskDescription
     if (is_said || list.size() > kMostBytes) continue;
     std::string value = environment.Get(name).value_or("");
     if (value.empty()) value = environment.Get(other).value_or("");
-    if (value != "*") environment.Set(name, value.empty() ? list : value + "," + list);
+    if (value != "*")
+      environment.Set(name, value.empty() ? list : fmt::format("{},{}", value, list));
   }
 }
 
@@ -131,13 +133,13 @@ std::string StartFolder(const std::string& cwd, const SlotFolder& folder) {
   return cwd.empty() ? folder.work().string() : (folder.work() / cwd).string();
 }
 
-// What no host knows by itself.
-void LeaveOutWhatOthersTell(protocol::Text& text) {
-  std::erase_if(text.parts, [](const auto& part) {
-    return std::holds_alternative<protocol::SlotAddress>(part) ||
-           std::holds_alternative<protocol::CommonText>(part);
-  });
+// No host knows it by itself.
+bool IsToldByOthers(const protocol::Text::Part& part) {
+  return std::holds_alternative<protocol::SlotAddress>(part) ||
+         std::holds_alternative<protocol::CommonText>(part);
 }
+
+void LeaveOutWhatOthersTell(protocol::Text& text) { std::erase_if(text.parts, IsToldByOthers); }
 
 RunSpec MakeSpecWithoutContainer(const protocol::TaskDescription& task, const SlotFolder& folder,
                                  const SlotInfo& info, const Environment& host,
@@ -193,6 +195,14 @@ RunSpec MakePreflightSpec(const protocol::TaskDescription& task, const SlotFolde
   for (auto& text : literal.argv) LeaveOutWhatOthersTell(text);
   for (auto& [name, text] : literal.env) LeaveOutWhatOthersTell(text);
   return MakeSpecWithoutContainer(literal, folder, info, host, AttemptContext(), 1);
+}
+
+RunSpec MakeSpecOfKnownWords(const protocol::TaskDescription& task, const SlotFolder& folder,
+                             const SlotInfo& info, const Environment& host) {
+  protocol::TaskDescription marked = task;
+  for (auto& text : marked.argv)
+    std::ranges::replace_if(text.parts, IsToldByOthers, std::string(1, kUnknown));
+  return MakePreflightSpec(marked, folder, info, host);
 }
 
 }  // namespace tfdist::agent

@@ -35,5 +35,8 @@ RunSpec MakeRunSpec(const protocol::TaskDescription& task, const SlotFolder& fol
 // what runs in the container, `env` being what the job sets.
 RunSpec MakePreflightSpec(const protocol::TaskDescription& task, const SlotFolder& folder,
                           const SlotInfo& info, const Environment& host);
+// The same, but that words with an address or a common text hold kUnknown (base/inner_command.h).
+RunSpec MakeSpecOfKnownWords(const protocol::TaskDescription& task, const SlotFolder& folder,
+                             const SlotInfo& info, const Environment& host);
 
 }  // namespace tfdist::agent

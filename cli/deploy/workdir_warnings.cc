@@ -196,9 +196,9 @@ class Look {
       if (!seen.insert(path).second || sent_.contains(path)) continue;
       const bool is_below = !path.starts_with('/') && !path.starts_with("../");
       if (!is_below && !IsOfThisFolder(path)) continue;
-      WorkdirWarning warning = is_below ? WarningOfScript(path) : WarningOfPath(path);
+      WorkdirWarning warning = is_below ? WarningOfScript(path) : WarningOfPath(path, *start);
       warning.is_certain = is_below && script->is_opened && !IsBehindLink(path);
-      warning.is_of_script = true;
+      warning.is_of_script = !path.starts_with('/');  // else the hosts say whether they have it
       warnings.push_back(std::move(warning));
     }
   }
@@ -337,18 +337,30 @@ class Look {
   // A shell has completed it, say: the hosts may have something else there, or nothing.
   [[nodiscard]] bool IsOfThisFolder(const std::string& path) const {
     std::error_code error;
-    return path.starts_with("../") ? fs::exists(*plan_.workdir / path, error)
-                                   : path.starts_with(plan_.workdir->string() + '/') &&
-                                         !std::ranges::all_of(plan_.hosts, &HostPlan::local);
+    if (path.starts_with("../")) return fs::exists(*plan_.workdir / path, error);
+    return !BelowWorkdir(path).empty() && !std::ranges::all_of(plan_.hosts, &HostPlan::local);
   }
 
-  [[nodiscard]] WorkdirWarning WarningOfPath(const std::string& path) const {
-    return {
-        fmt::format("{} is a path of this machine: a task starts in a copy of {}", path,
-                    plan_.workdir->string()),
-        path.starts_with('/')
-            ? fmt::format("write {}", fs::path(path).lexically_relative(*plan_.workdir).string())
-            : "send the folder above as the workdir, with cwd for where the command starts"};
+  // "train.py" of an absolute path, by whichever links it leads into the workdir; empty: it does not.
+  [[nodiscard]] std::string BelowWorkdir(const fs::path& path) const {
+    const auto real = [](const fs::path& folder) {
+      std::error_code error;
+      const fs::path found = fs::weakly_canonical(folder, error);
+      return error ? folder : found;
+    };
+    const fs::path file = real(path.parent_path()) / path.filename();
+    const std::string below = file.lexically_relative(real(*plan_.workdir)).string();
+    return below.starts_with("..") ? "" : below;
+  }
+
+  [[nodiscard]] WorkdirWarning WarningOfPath(const std::string& path, const fs::path& start) const {
+    return {fmt::format("{} is a path of this machine: a task starts in a copy of {}", path,
+                        plan_.workdir->string()),
+            path.starts_with('/')
+                ? fmt::format(
+                      "write {}",
+                      (fs::path("/") / BelowWorkdir(path)).lexically_relative("/" / start).string())
+                : "send the folder above as the workdir, with cwd for where the command starts"};
   }
 
   // What it leads to on the hosts is not known here.

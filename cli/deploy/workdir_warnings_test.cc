@@ -27,7 +27,7 @@ class WorkdirWarningsTest : public testing::Test {
   [[nodiscard]] std::vector<WorkdirWarning> Warnings(
       const std::vector<protocol::Text>& command) const {
     Plan plan;
-    plan.workdir = folder();
+    plan.workdir = folder() / "";  // as -H and workdir = "." give it
     plan.hosts.resize(1);
     plan.tasks.resize(2);
     for (TaskOnHost& task : plan.tasks) {
@@ -155,10 +155,20 @@ TEST_F(WorkdirWarningsTest, AScriptByAPathOfThisMachineIsNamed) {
   Write("train.py");
   const std::string path = (folder() / "train.py").string();
   EXPECT_THAT(Of({"python3", path}), ElementsAre(HasSubstr(path + " is a path of this machine")));
+  const WorkdirWarning warning = Warnings({"env", "A=1", "python3", "-u", path})[0];
+  EXPECT_EQ(warning.remedy, "write train.py");
+  EXPECT_FALSE(warning.is_certain || warning.is_of_script) << "the hosts may have that path, too";
+  const TemporaryFolder other;
+  fs::create_directory_symlink(folder(), other.path() / "link");
+  EXPECT_EQ(Warnings({"python3", (other.path() / "link/train.py").string()})[0].remedy,
+            "write train.py");
   EXPECT_THAT(Of({"python3", "../" + folder().filename().string() + "/train.py"}),
               ElementsAre(HasSubstr("is a path of this machine")));
   EXPECT_THAT(Of({"python3", "/opt/train.py"}), IsEmpty());
   EXPECT_THAT(Of({"python3", "../no/such.py"}), IsEmpty());
+  Write("sub/x");
+  cwd_ = protocol::Text("sub");
+  EXPECT_EQ(Warnings({"python3", path})[0].remedy, "write ../train.py");
 }
 
 TEST_F(WorkdirWarningsTest, LinksThatLeadOutAreNamed) {

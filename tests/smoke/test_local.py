@@ -808,6 +808,8 @@ class LocalJob(unittest.TestCase):
         running = self.start_job("job")
         file = pathlib.Path(next(self.user.folder.glob("job-*.toml")))
         pathlib.Path(self.user.write("train", "train")).chmod(0o755)
+        self.user.write("links/x", "")
+        (self.user.folder / "links/link.py").symlink_to("/no/train.py")
         with socket.create_server(("127.0.0.1", 0)) as stranger:
             port = stranger.getsockname()[1]
             for name, text, why in (
@@ -815,6 +817,10 @@ class LocalJob(unittest.TestCase):
                     ("within.toml", clusters.local("job", ["env", "A=1", "nohup", "pyhton3"], slots=1), "command 'pyhton3' of "),
                     ("shell.toml", clusters.local("job", ["sh", "-c", "exec pyhton3 x >y"], slots=1), "command 'pyhton3' of "),
                     ("module.toml", clusters.local("job", ["python3", "-m", "trian"], slots=1), "python3 has no module trian\n"),
+                    ("script.toml", clusters.local("job", ["env", "A=1", "python3", "-u", "/no/train.py"], slots=1), "python3 cannot open /no/train.py: No such"),
+                    ("kept.toml", clusters.local("job", ["bash", "{keep}/train.sh"], slots=1), "/keep/job/train.sh: No such file or directory\n"),
+                    ("link.toml", clusters.local("job", ["python3", "link.py"], slots=1, task_extra='workdir = "links"'), "python3 cannot open link.py: No such"),
+                    ("option.toml", clusters.local("job", ["python3", "-Z", "/no/train.py"], slots=1), "python3 has no option -Z\n"),
                     ("text.toml", clusters.local("job", [str(self.user.folder / "train")], slots=1), "/train: neither a program for Linux nor a script"),
                     ("taken.toml", re.sub(r"worker = \d+", f"worker = {port}", file.read_text()), f"port {port} of master:0 is in use")):
                 with self.subTest(name):
