@@ -14,97 +14,28 @@ namespace tfdist::ssh {
 namespace {
 
 // ParseConfig reads their values itself.
-constexpr std::string_view kRead[] = {"hostname",
-                                      "user",
-                                      "port",
-                                      "identityfile",
-                                      "certificatefile",
-                                      "identitiesonly",
-                                      "identityagent",
-                                      "hashknownhosts",
-                                      "checkhostip",
-                                      "proxyjump",
-                                      "userknownhostsfile",
-                                      "globalknownhostsfile",
-                                      "stricthostkeychecking",
-                                      "requiredrsasize",
-                                      "connecttimeout"};
+constexpr std::string_view kRead =
+    "hostname user port identityfile certificatefile identitiesonly identityagent hashknownhosts "
+    "checkhostip proxyjump userknownhostsfile globalknownhostsfile stricthostkeychecking "
+    "requiredrsasize connecttimeout";
 
-constexpr std::string_view kIrrelevant[] = {
-    "addkeystoagent",
-    "batchmode",
-    "canonicalizefallbacklocal",
-    "canonicalizemaxdots",
-    "canonicaldomains",
-    "canonicalizepermittedcnames",
-    "casignaturealgorithms",
-    "challengeresponseauthentication",
-    "channeltimeout",
-    "clearallforwardings",
-    "connectionattempts",
-    "controlmaster",
-    "controlpath",
-    "controlpersist",
-    "dynamicforward",
-    "enableescapecommandline",
-    "enablesshkeysign",
-    "escapechar",
-    "exitonforwardfailure",
-    "fingerprinthash",
-    "forkafterauthentication",
-    "forwardagent",
-    "forwardx11",
-    "forwardx11timeout",
-    "forwardx11trusted",
-    "gatewayports",
-    "gssapiauthentication",
-    "gssapiclientidentity",
-    "gssapidelegatecredentials",
-    "gssapikexalgorithms",
-    "gssapirenewalforcesrekey",
-    "gssapiserveridentity",
-    "gssapitrustdns",
-    "host",
-    "hostbasedacceptedalgorithms",
-    "hostbasedauthentication",
-    "hostbasedkeytypes",
-    "ignoreunknown",
-    "ipqos",
-    "kbdinteractiveauthentication",
-    "kbdinteractivedevices",
-    "localcommand",
-    "localforward",
-    "loglevel",
-    "logverbose",
-    "numberofpasswordprompts",
-    "obscurekeystroketiming",
-    "passwordauthentication",
-    "permitlocalcommand",
-    "permitremoteopen",
-    "remotecommand",
-    "remoteforward",
-    "requesttty",
-    "securitykeyprovider",
-    "sendenv",
-    "serveralivecountmax",
-    "serveraliveinterval",
-    "sessiontype",
-    "setenv",
-    "stdinnull",
-    "streamlocalbindmask",
-    "streamlocalbindunlink",
-    "syslogfacility",
-    "tag",
-    "tcpkeepalive",
-    "tunnel",
-    "tunneldevice",
-    "updatehostkeys",
-    "useprivilegedport",
-    "versionaddendum",
-    "visualhostkey",
-    "warnweakcrypto",
-    "xauthlocation",
-};
+constexpr std::string_view kIrrelevant =
+    "addkeystoagent batchmode canonicalizefallbacklocal canonicalizemaxdots canonicaldomains "
+    "canonicalizepermittedcnames casignaturealgorithms challengeresponseauthentication "
+    "channeltimeout clearallforwardings connectionattempts controlmaster controlpath "
+    "controlpersist dynamicforward enableescapecommandline enablesshkeysign escapechar "
+    "exitonforwardfailure fingerprinthash forkafterauthentication forwardagent forwardx11 "
+    "forwardx11timeout forwardx11trusted gatewayports gssapiauthentication gssapiclientidentity "
+    "gssapidelegatecredentials gssapikexalgorithms gssapirenewalforcesrekey gssapiserveridentity "
+    "gssapitrustdns host hostbasedacceptedalgorithms hostbasedauthentication hostbasedkeytypes "
+    "ignoreunknown ipqos kbdinteractiveauthentication kbdinteractivedevices localcommand "
+    "localforward loglevel logverbose numberofpasswordprompts obscurekeystroketiming "
+    "passwordauthentication permitlocalcommand permitremoteopen remotecommand remoteforward "
+    "requesttty securitykeyprovider sendenv serveralivecountmax serveraliveinterval sessiontype "
+    "setenv stdinnull streamlocalbindmask streamlocalbindunlink syslogfacility tag tcpkeepalive "
+    "tunnel tunneldevice updatehostkeys useprivilegedport versionaddendum visualhostkey "
+    "warnweakcrypto xauthlocation";
+
 // Others must have one of these values.
 struct Allowed {
   std::string_view keyword;
@@ -121,34 +52,20 @@ constexpr Allowed kAllowed[] = {
 };
 
 // The names as ssh_config(5) writes them, of those that people meet.
-constexpr std::string_view kNames[] = {"AddressFamily",
-                                       "BindAddress",
-                                       "BindInterface",
-                                       "CanonicalizeHostname",
-                                       "Ciphers",
-                                       "Compression",
-                                       "GSSAPIKeyExchange",
-                                       "HostKeyAlgorithms",
-                                       "KexAlgorithms",
-                                       "KnownHostsCommand",
-                                       "MACs",
-                                       "NoHostAuthenticationForLocalhost",
-                                       "HostKeyAlias",
-                                       "PKCS11Provider",
-                                       "PreferredAuthentications",
-                                       "ProxyCommand",
-                                       "ProxyUseFdpass",
-                                       "PubkeyAcceptedAlgorithms",
-                                       "PubkeyAcceptedKeyTypes",
-                                       "PubkeyAuthentication",
-                                       "RefuseConnection",
-                                       "RekeyLimit",
-                                       "RevokedHostKeys",
-                                       "VerifyHostKeyDNS",
-                                       "CertificateFile",
-                                       "IdentityFile"};
+constexpr std::string_view kNames =
+    "AddressFamily BindAddress BindInterface CanonicalizeHostname Ciphers Compression "
+    "GSSAPIKeyExchange HostKeyAlgorithms KexAlgorithms KnownHostsCommand MACs "
+    "NoHostAuthenticationForLocalhost HostKeyAlias PKCS11Provider PreferredAuthentications "
+    "ProxyCommand ProxyUseFdpass PubkeyAcceptedAlgorithms PubkeyAcceptedKeyTypes "
+    "PubkeyAuthentication RefuseConnection RekeyLimit RevokedHostKeys VerifyHostKeyDNS "
+    "CertificateFile IdentityFile";
 
-bool Has(std::string_view list, std::string_view name) { return HasAll(list, name); }
+bool IsWordOf(std::string_view words, std::string_view word) {
+  while (!words.empty()) {
+    if (TakeUpTo(' ', words) == word) return true;
+  }
+  return false;
+}
 
 // Nothing where the keyword is not one of lists.
 std::optional<bool> ListServes(const std::string& keyword, std::string_view value) {
@@ -160,7 +77,7 @@ std::optional<bool> ListServes(const std::string& keyword, std::string_view valu
   if (keyword == "pubkeyacceptedalgorithms" || keyword == "pubkeyacceptedkeytypes") {
     return HasAll(value, kUserKeyMethods);
   }
-  if (keyword == "preferredauthentications") return Has(value, "publickey");
+  if (keyword == "preferredauthentications") return HasAll(value, "publickey");
   return std::nullopt;
 }
 
@@ -181,20 +98,19 @@ bool Holds(const Settings& settings, const std::string& keyword, const std::stri
 }  // namespace
 
 std::string NameOf(const std::string& keyword) {
-  for (const std::string_view name : kNames) {
+  for (std::string_view names = kNames; !names.empty();) {
+    const std::string_view name = TakeUpTo(' ', names);
     if (LowerCase(name) == keyword) return std::string(name);
   }
   return keyword;
 }
 
-bool IsIrrelevant(std::string_view keyword) {
-  return std::ranges::find(kIrrelevant, keyword) != std::end(kIrrelevant);
-}
+bool IsIrrelevant(std::string_view keyword) { return IsWordOf(kIrrelevant, keyword); }
 
 std::string WhyBeyondLibrary(const Settings& settings, const std::function<Settings()>& defaults) {
   std::optional<Settings> usual;
   for (const auto& [keyword, value] : settings) {
-    if (IsIrrelevant(keyword) || std::ranges::find(kRead, keyword) != std::end(kRead)) continue;
+    if (IsIrrelevant(keyword) || IsWordOf(kRead, keyword)) continue;
     std::optional<bool> serves = ValueServes(keyword, value);
     if (!serves) {
       if (!usual) usual = defaults();

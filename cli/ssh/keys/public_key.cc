@@ -3,7 +3,6 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "cli/ssh/keys/wire.h"
@@ -19,16 +18,6 @@ const unsigned char* Unsigned(std::string_view bytes) {
 
 std::string KeyType(std::string_view blob) {
   return std::string(WireReader(blob).TakeString().value_or(""));
-}
-
-std::string Fingerprint(std::string_view blob) {
-  std::array<char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  EVP_Digest(blob.data(), blob.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
-             EVP_sha256(), nullptr);
-  std::string text = "SHA256:" + Base64({digest.data(), size});
-  while (text.ends_with('=')) text.pop_back();
-  return text;
 }
 
 // RFC 4253 6.6: type, e, n.

@@ -10,8 +10,6 @@ namespace tfdist::ssh {
 
 // "ssh-ed25519"; empty when the blob is none.
 std::string KeyType(std::string_view blob);
-// "SHA256:..." as ssh-keygen -l shows it.
-std::string Fingerprint(std::string_view blob);
 
 // Of an RSA key's modulus; 0: it is of another type.
 int RsaBits(std::string_view blob);

@@ -12,7 +12,7 @@
 
 #include "base/thread_annotations.h"
 #include "cli/ssh/config/phase_deadline.h"
-#include "cli/ssh/keys/passing_key.h"
+#include "cli/ssh/keys/public_key.h"
 #include "cli/ssh/keys/wire.h"
 
 namespace tfdist::ssh {
@@ -26,6 +26,15 @@ constexpr uint8_t kSuccess = 6;
 constexpr char kExtension = 27;
 constexpr uint32_t kRsaSha256 = 2;
 constexpr uint32_t kRsaSha512 = 4;
+
+// A session of nobody: its name, an ed25519 key whose private part was thrown away when this was written, and its signature
+// of the name (RFC 8709).
+constexpr std::string_view kNobodysSession = "none";
+constexpr std::string_view kNobodysKey =
+    "AAAAC3NzaC1lZDI1NTE5AAAAIBLCjOOcKPcpeYburxgQDsMQBr9mTRQdFoZzuCyT64li";
+constexpr std::string_view kNobodysSignature =
+    "AAAAC3NzaC1lZDI1NTE5AAAAQBmpyaLL6elFU4QI+JejRPdNK8eymonkC14sgdzT"
+    "tmmiMW+p4YeZYOWjMtoT3AH1sJ30bfLYGjY2pJRFTVNq5wM=";
 
 constexpr size_t kMaxMessageBytes = 256 * 1024;  // as OpenSSH
 constexpr uint32_t kMaxKeys = 2048;
@@ -109,13 +118,11 @@ Signature SshAgent::Sign(std::string_view blob, std::string_view data, std::stri
 
 // PROTOCOL.agent in OpenSSH's sources: a host's key, the session, the host's signature of that, whether the agent is forwarded.
 bool SshAgent::BindToNoHost(TimePoint deadline) {
-  constexpr std::string_view kSession = "none";
-  const SignedOnce host = SignWithPassingKey(kSession);
   std::string request(1, kExtension);
   AppendString(request, "session-bind@openssh.com");
-  AppendString(request, host.key);
-  AppendString(request, kSession);
-  AppendString(request, host.signature);
+  AppendString(request, FromBase64(kNobodysKey).value());
+  AppendString(request, kNobodysSession);
+  AppendString(request, FromBase64(kNobodysSignature).value());
   request.push_back(0);
   const auto answer = Ask(request, deadline);
   return answer && WireReader(*answer).TakeByte() == kSuccess;
