@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <optional>
 #include <set>
@@ -254,13 +255,31 @@ std::string NamesOf(const JobRecord& record, const std::vector<int>& slots) {
   return FoldHosts(names);
 }
 
+std::string Awaited(const JobRecord& record, const std::vector<int>& slots,
+                    const std::vector<std::atomic<bool>>& have_answered) {
+  std::vector<int> awaited;
+  for (size_t at = 0; at < slots.size(); ++at) {
+    if (!have_answered[at]) awaited.push_back(slots[at]);
+  }
+  if (awaited.empty()) return "";
+  const size_t others = slots.size() - awaited.size();
+  return fmt::format("waiting for {}{}", NamesOf(record, awaited),
+                     others == 0
+                         ? ""
+                         : fmt::format("; {} answered", Counted(others, "other host") +
+                                                            (others == 1 ? " has" : " have")));
+}
+
 void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>& slots, bool force,
               bool may_come) {
   std::vector<Swept> swept(slots.size());
+  std::vector<std::atomic<bool>> have_answered(slots.size());
   std::optional<SlowNotice> notice;
-  if (!slots.empty()) notice.emplace("waiting for " + NamesOf(record, slots));
-  const auto failures = ForEachHost(
-      slots.size(), [&](size_t at) { swept[at] = SweepHost(record, slots[at], force); });
+  if (!slots.empty()) notice.emplace([&] { return Awaited(record, slots, have_answered); });
+  const auto failures = ForEachHost(slots.size(), [&](size_t at) {
+    swept[at] = SweepHost(record, slots[at], force);
+    have_answered[at] = true;
+  });
   for (size_t at = 0; at < slots.size(); ++at) {
     const std::string& host = record.hosts[static_cast<size_t>(slots[at])].name;
     if (failures[at]) {

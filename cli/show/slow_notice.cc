@@ -7,11 +7,13 @@
 
 namespace tfdist::cli {
 
-SlowNotice::SlowNotice(std::string text)
+SlowNotice::SlowNotice(std::string text) : SlowNotice([text = std::move(text)] { return text; }) {}
+
+SlowNotice::SlowNotice(std::function<std::string()> text)
     : thread_([text = std::move(text), done = done_.get_future()] {
-        if (done.wait_for(std::chrono::seconds(1)) == std::future_status::timeout) {
-          Say("tfdist: {}\n", text);
-        }
+        if (done.wait_for(std::chrono::seconds(1)) != std::future_status::timeout) return;
+        const std::string words = text();
+        if (!words.empty()) Say("tfdist: {}\n", words);
       }) {}
 
 SlowNotice::~SlowNotice() {

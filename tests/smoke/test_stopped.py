@@ -89,6 +89,17 @@ class Stopped(unittest.TestCase):
         self.assertIn(f"host {self.hosts[2].address}: slow: ", events.out)
         self.assertNotIn(": lost: ", events.out)
 
+    def test_down_of_a_frozen_first_host_ends_the_others_meanwhile(self):
+        self.start()
+        self.hosts[0].freeze()
+        down = self.user.start("down", "job")
+        awaited = f"tfdist: waiting for {self.hosts[0].address}; 2 other hosts have answered\n"
+        wait_for(lambda: awaited in down.err.read_text(), lambda: down.err.read_text(), 30)
+        self.assertEqual([self.hosts[slot].processes() for slot in (1, 2)], [[], []])
+        self.hosts[0].thaw()
+        self.assertEqual(down.wait(60), 0, down.err.read_text())
+        self.assertIn("ended; nothing is left on 3 of 3 hosts\n", down.err.read_text())
+
     def test_down_force_lets_all_agents_go_on(self):
         self.start()
         for slot in range(3):
