@@ -143,12 +143,12 @@ std::vector<FileDescription> FilesIn(const Message& message) {
   }
 }
 
-// Each job has a fresh folder: who counts on what the last one has written hears that it is not there; once, as the next jobs of
-// that name have as little of it.
+// Each job has a fresh folder: who counts on what the last one has written hears that it is not there. Of the jobs before that one
+// the user has heard at its start.
 void AddEarlierResults(const SlotFolder& folder, const SlotInfo& info, Troubles& troubles) {
   const TimePoint deadline = SystemClock().Now() + kEarlierResultsLimit;
   const auto earlier = FindEarlierResults(folder, info.name, deadline);
-  if (!earlier || !earlier->are_first) return;
+  if (!earlier) return;
   troubles.push_back(
       {fmt::format("job {} {} left files of its tasks here; this job starts in a fresh folder",
                    earlier->job, earlier->certain ? "has" : "may have"),

@@ -329,20 +329,18 @@ std::optional<fs::path> FindTaskFile(const SlotFolder& folder, TimePoint deadlin
 
 namespace {
 
-// Newest first: what follows the name begins with the time.
-std::vector<fs::path> EarlierJobs(const SlotFolder& own, const std::string& name) {
+// What follows the name in an id begins with the time. Empty: there is none.
+fs::path NewestEarlierJob(const SlotFolder& own, const std::string& name) {
   const fs::path job = own.path().parent_path();
-  std::vector<fs::path> jobs;
+  fs::path newest;
   std::error_code error;
   for (fs::directory_iterator entry(job.parent_path(), error);
        !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const bool is_other = entry->path().filename() != job.filename();
-    if (is_other && layout::IsJobIdOf(entry->path().filename().string(), name)) {
-      jobs.push_back(entry->path());
-    }
+    if (is_other && layout::IsJobIdOf(entry->path().filename().string(), name))
+      newest = std::max(newest, entry->path());
   }
-  std::ranges::sort(jobs, std::greater());
-  return jobs;
+  return newest;
 }
 
 // Or it is not known by the deadline.
@@ -360,18 +358,9 @@ bool HasFilesOfTasks(const fs::path& job, TimePoint deadline) {
 
 std::optional<EarlierResults> FindEarlierResults(const SlotFolder& own, const std::string& name,
                                                  TimePoint deadline) {
-  std::optional<EarlierResults> newest;
-  for (const fs::path& job : EarlierJobs(own, name)) {
-    if (!HasFilesOfTasks(job, deadline)) continue;
-    const bool late = SystemClock().Now() >= deadline;
-    if (newest) {
-      newest->are_first = late;
-      break;
-    }
-    newest = EarlierResults{job.filename().string(), !late};
-    if (late) break;
-  }
-  return newest;
+  const fs::path job = NewestEarlierJob(own, name);
+  if (job.empty() || !HasFilesOfTasks(job, deadline)) return std::nullopt;
+  return EarlierResults{job.filename().string(), SystemClock().Now() < deadline};
 }
 
 }  // namespace tfdist::agent

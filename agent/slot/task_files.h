@@ -41,11 +41,10 @@ bool IsWorkFolderGone(const SlotFolder& folder);
 
 struct EarlierResults {
   std::string job;
-  bool certain = false;   // false: there was no time to look whether there are any
-  bool are_first = true;  // false: of an earlier job there are some, too
+  bool certain = false;  // false: there was no time to look whether there are any
 };
 
-// The newest other job called `name` whose tasks have left files in a folder of this host, or may have: `deadline` came
+// The newest other job called `name`, where its tasks have left files in a folder of this host, or may have: `deadline` came
 // before that was known. Blocks.
 std::optional<EarlierResults> FindEarlierResults(const SlotFolder& own, const std::string& name,
                                                  TimePoint deadline);

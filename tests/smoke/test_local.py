@@ -1244,7 +1244,14 @@ class LocalJob(unittest.TestCase):
         self.assertNotIn("| model.ckpt", second.out)
         self.assertIn(f"tfdist: warning: 127.0.0.1: job {job} {said}\n  try: tfdist pull {job} brings them home; ", second.err)
         jobs = [job, self.user.job_id()]
-        self.assertNotIn(said, self.user.run("up", str(self.user.folder / "cluster.toml")).err)  # said once
+        third = self.user.run("up", str(self.user.folder / "cluster.toml")).err  # of each job, not of each name
+        self.assertIn(f"job {jobs[1]} {said}", third)
+        self.assertNotIn(jobs[0], third)
+        jobs.append(self.user.job_id())
+        self.user.write("none.toml", text.replace("echo weights >model.ckpt", "true"))
+        self.assertIn(f"job {jobs[2]} {said}", self.user.run("up", str(self.user.folder / "none.toml")).err)
+        jobs.append(self.user.job_id())
+        self.assertNotIn(said, self.user.run("up", str(self.user.folder / "none.toml")).err)  # that was said
         for job in (*jobs, self.user.job_id()):
             self.user.run("down", "--purge", job).expect(0)
         self.assertNotIn(said, self.user.run("up", str(self.user.folder / "cluster.toml")).err)
