@@ -12,6 +12,7 @@
 #include "cli/find/last_known.h"
 #include "cli/find/last_seen.h"
 #include "cli/find/other_hosts.h"
+#include "cli/find/unheard_hosts.h"
 #include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/container_clients.h"
@@ -171,6 +172,7 @@ void PrintTable(const JobRecord& record, const JobView& view) {
   PrintHosts(record, view);
   PrintLeft(state);
   if (!view.trouble.empty()) Print("event log: {}\n", view.trouble);
+  PrintUnheardHosts(record, view);
   PrintLook(view.look, state);
 }
 
@@ -227,6 +229,11 @@ json ViewJson(const JobRecord& record, const JobView& view) {
   if (!view.silent.empty() && !state.slots.empty()) {
     value["hosts"][0]["state"] = "silent";
     value["hosts"][0]["why"] = fmt::format("its agent {}", view.silent);
+  }
+  for (const UnheardHost& host : AskUnheardHosts(record, view)) {
+    json& slot = value["hosts"][static_cast<size_t>(host.slot)];
+    if (host.said.word == Word::kSilent) slot["state"] = NameOf(host.said.word);
+    slot["why"] = host.said.why;
   }
   return value;
 }

@@ -16,6 +16,7 @@
 #include "cli/find/job_view.h"
 #include "cli/find/last_known.h"
 #include "cli/find/other_hosts.h"
+#include "cli/find/unheard_hosts.h"
 #include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
 #include "cli/show/host_fold.h"
@@ -223,6 +224,7 @@ void PrintWhy(const JobRecord& record, const Whole& whole) {
     PrintEarlier(incidents, whole.story.forgotten());
   }
   PrintLostHosts(record, state);
+  PrintUnheardHosts(record, whole.view);
   if (!whole.view.killed.empty()) {
     Print("host {}: {}\n", record.hosts[0].name, whole.view.killed);
     if (state.phase != JobPhase::kEnded) {

@@ -46,11 +46,11 @@ HostsWord OfAgent(AgentLink& link, TimePoint deadline) {
   return said;
 }
 
-HostsWord AskOne(const JobRecord& record, int slot) {
+HostsWord AskOne(const JobRecord& record, int slot, const std::function<bool()>& is_off) {
   TimePoint deadline = SystemClock().Now() + kOtherHostsLimit;
   try {
     return AskAgainWhenCutOff(deadline, [&] {
-      const Attached host = Attach(record, slot, deadline);
+      const Attached host = Attach(record, slot, deadline, is_off);
       HostsWord said;
       if (host.hello.serving == protocol::Serving::kAgent) said = OfAgent(*host.link, deadline);
       said.has_folder = true;
@@ -93,10 +93,11 @@ std::string_view NameOf(Word word) {
   return "";
 }
 
-std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>& slots) {
+std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>& slots,
+                                const std::function<bool()>& is_off) {
   std::vector<HostsWord> words(slots.size());
   const auto failures =
-      ForEachHost(slots.size(), [&](size_t at) { words[at] = AskOne(record, slots[at]); });
+      ForEachHost(slots.size(), [&](size_t at) { words[at] = AskOne(record, slots[at], is_off); });
   for (size_t at = 0; at < slots.size(); ++at) {
     words[at].host = record.hosts.at(static_cast<size_t>(slots[at])).name;
     if (failures[at]) words[at].why = fmt::format("cannot be asked: {}", failures[at]->cause());

@@ -30,8 +30,9 @@ struct HostsWord {
 
 std::string_view NameOf(Word word);
 
-// Asks the job's agents or folders in these slots, at once.
-std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>& slots);
+// Asks the job's agents or folders in these slots, at once. `is_off`: as ssh::Target's, of each.
+std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>& slots,
+                                const std::function<bool()>& is_off = {});
 // In all slots but the first: the answer of slot i is element i - 1.
 std::vector<HostsWord> AskOtherHosts(const JobRecord& record);
 

@@ -206,7 +206,7 @@ class StatusTask(_StatusTask, total=False):
 
 class _StatusHost(TypedDict):
     host: str
-    state: str  # a HostState; silent: the first host's agent is there and does not answer; in the state unreachable: waits, running, silent, over, unreachable
+    state: str  # a HostState; silent: its agent is there and does not answer; in the state unreachable: waits, running, silent, over, unreachable
     why: str
 
 

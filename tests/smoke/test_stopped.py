@@ -100,6 +100,19 @@ class Stopped(unittest.TestCase):
         self.assertEqual(down.wait(60), 0, down.err.read_text())
         self.assertIn("ended; nothing is left on 3 of 3 hosts\n", down.err.read_text())
 
+    def test_who_looks_is_told_of_an_agent_that_was_just_stopped_on_a_further_host(self):
+        self.file = self.user.write("cluster.toml", clusters.over_ssh("job", shell(TRAINER), self.hosts, layout="mirrored",
+                                                                      extra='[restart]\nhost_lost = "60s"\n'))
+        self.start()
+        [pid] = self.stop(1, "tfdist-agent")
+        host = self.hosts[1].address
+        said = f"its agent is stopped (state T): kill -CONT {pid} there lets it go on"
+        line = f"host {host}, asked just now: {said}\n"
+        self.assertIn(line, self.run_soon("status", "job").expect(0).out)
+        slot = self.user.status("job")["hosts"][1]
+        self.assertEqual((slot["state"], slot["why"]), ("silent", said), slot)
+        self.assertIn(line, self.run_soon("why", "job").expect(0).out)
+
     def test_down_force_lets_all_agents_go_on(self):
         self.start()
         for slot in range(3):
