@@ -1,5 +1,6 @@
 #include "cli/stream/host_links.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,6 +11,12 @@ namespace {
 
 constexpr std::chrono::seconds kSoon{2};
 
+// What comes before the login is the same for each slot.
+bool IsOfTheMachine(const Error& error) {
+  return error.phase() == Phase::kResolve || error.phase() == Phase::kConnect ||
+         error.phase() == Phase::kHostKey || error.phase() == Phase::kAuth;
+}
+
 }  // namespace
 
 Attached HostLinks::Ask(int slot, TimePoint& deadline, std::function<bool()> is_off) {
@@ -18,21 +25,39 @@ Attached HostLinks::Ask(int slot, TimePoint& deadline, std::function<bool()> is_
   return attached;
 }
 
+bool HostLinks::AreOneMachine(int slot, int other) const {
+  return IsSamePlace(record_.hosts.at(static_cast<size_t>(slot)), record_.ssh,
+                     record_.hosts.at(static_cast<size_t>(other)), record_.ssh);
+}
+
+std::exception_ptr HostLinks::WhyOff(int slot) const {
+  const auto found = std::ranges::find_if(off_, [&](const auto& one) {
+    const auto& [other, off] = one;
+    return other == slot || (off.is_of_machine && AreOneMachine(slot, other));
+  });
+  return found == off_.end() ? nullptr : found->second.why;
+}
+
+// Another slot of the machine is being asked: whether the machine answers is known then.
+bool HostLinks::IsAwaited(int slot) const {
+  return std::ranges::any_of(
+      begun_, [&](const auto& one) { return one.first != slot && AreOneMachine(slot, one.first); });
+}
+
 Attached HostLinks::TakeBegun(int slot) {
   auto begun = begun_.extract(slot);
   return begun.mapped().get();
 }
 
 Attached HostLinks::Attach(int slot, TimePoint& deadline, std::function<bool()> is_off) {
-  const auto off = off_.find(slot);
-  if (off != off_.end()) std::rethrow_exception(off->second);
+  if (const std::exception_ptr off = WhyOff(slot)) std::rethrow_exception(off);
   try {
     return begun_.contains(slot) ? TakeBegun(slot) : Ask(slot, deadline, std::move(is_off));
-  } catch (const Unreachable&) {
-    off_[slot] = std::current_exception();
+  } catch (const Unreachable& error) {
+    off_[slot] = {std::current_exception(), IsOfTheMachine(error)};
     throw;
-  } catch (const LostConnection&) {
-    off_[slot] = std::current_exception();
+  } catch (const LostConnection& error) {
+    off_[slot] = {std::current_exception(), IsOfTheMachine(error)};
     throw;
   }
 }
@@ -47,7 +72,8 @@ Attached& HostLinks::To(int slot, TimePoint& deadline) {
 }
 
 bool HostLinks::AnswersSoon(int slot, TimePoint deadline) {
-  if (slot_ == slot || IsOff(slot)) return true;
+  if (slot_ == slot || WhyOff(slot)) return true;
+  if (IsAwaited(slot)) return false;
   auto begun = begun_.find(slot);
   const auto limit = begun == begun_.end() ? kSoon : std::chrono::seconds::zero();
   if (begun == begun_.end()) {

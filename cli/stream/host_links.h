@@ -19,7 +19,8 @@ class HostLinks {
   // `record` is borrowed.
   explicit HostLinks(const JobRecord& record) : record_(record) {}
 
-  // As cli::Attach. A host that did not answer is not asked again: throws what it threw then.
+  // As cli::Attach. A host that did not answer is not asked again: throws what it threw then, for each slot of a machine that
+  // nobody can log in to.
   Attached Attach(int slot, TimePoint& deadline, std::function<bool()> is_off = {});
   // The same; the answer is kept until another slot is asked for, or until Drop.
   Attached& To(int slot, TimePoint& deadline);
@@ -29,7 +30,6 @@ class HostLinks {
   void NoteAnswer() { together_.NoteAnswer(); }
   // The conversation that is kept has broken.
   void Drop() { slot_ = kNone; }
-  [[nodiscard]] bool IsOff(int slot) const { return off_.contains(slot); }
   // True once for each: several followers print it once.
   [[nodiscard]] bool IsNewRemedy(const std::string& remedy) {
     return remedies_.insert(remedy).second;
@@ -40,9 +40,17 @@ class HostLinks {
 
   Attached Ask(int slot, TimePoint& deadline, std::function<bool()> is_off);
   Attached TakeBegun(int slot);
+  [[nodiscard]] bool AreOneMachine(int slot, int other) const;
+  [[nodiscard]] std::exception_ptr WhyOff(int slot) const;
+  [[nodiscard]] bool IsAwaited(int slot) const;
+
+  struct Off {
+    std::exception_ptr why;
+    bool is_of_machine = false;
+  };
 
   const JobRecord& record_;
-  std::map<int, std::exception_ptr> off_;
+  std::map<int, Off> off_;
   std::set<std::string> remedies_;
   int slot_ = kNone;
   Attached attached_;  // to `slot_`

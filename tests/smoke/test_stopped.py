@@ -139,10 +139,22 @@ class Stopped(unittest.TestCase):
         self.assertEqual((seen["state"], seen["hosts"][0]["state"]), ("unwatched", "silent"))
         self.assertEqual(seen["hosts"][0]["why"] + "\n", said)
 
-    def test_a_host_with_several_slots_is_told_of_once(self):
+    def with_slots(self, count):
         text = clusters.over_ssh("job", shell(TRAINER), self.hosts, layout="mirrored")
-        text = re.sub("(?m)^ports = .*$", 'ports = "auto"', text).replace('" }', '", slots = 3 }')
-        up = self.user.start("up", self.user.write("slots.toml", text))
+        text = re.sub("(?m)^ports = .*$", 'ports = "auto"', text).replace('" }', f'", slots = {count} }}')
+        return self.user.write("slots.toml", text)
+
+    def test_a_frozen_host_with_several_slots_is_tried_once(self):
+        self.user.run("up", "-d", self.with_slots(4)).expect(0)
+        self.user.wait_until_tasks_run()
+        self.user.run("down", "job").expect(0)
+        self.hosts[1].freeze()
+        logs = self.run_soon("logs", "job").expect(3)
+        self.assertEqual(len(set(logs.out.splitlines())), 8 * 2, logs)
+        self.assertEqual(logs.err.count("output is missing"), 1, logs)
+
+    def test_a_host_with_several_slots_is_told_of_once(self):
+        up = self.user.start("up", self.with_slots(3))
         self.user.wait_until_tasks_run()
         name = self.hosts[1].address
         pids = [process.pid for process in self.hosts[1].processes() if processes.name_of(process.pid).startswith("tfdist-agent")]
