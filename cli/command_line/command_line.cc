@@ -763,6 +763,22 @@ int AfterClosedOutput(const OutputClosed& error) {
   return kExitOutput;
 }
 
+// The library names its own function, and no remedy.
+Error PlainError(const std::filesystem::filesystem_error& error) {
+  std::error_code gone;
+  (void)std::filesystem::current_path(gone);
+  if (gone) {
+    return Error(Phase::kFiles,
+                 fmt::format("the current folder is not there any more: {}", gone.message()),
+                 "cd to a folder that is there, and call tfdist again");
+  }
+  const std::string path = error.path1().string();
+  const bool is_file_above = error.code() == std::errc::not_a_directory;
+  return Error(Phase::kFiles,
+               fmt::format("{}{}{}", path, path.empty() ? "" : ": ", error.code().message()),
+               is_file_above ? "name a folder: that path, or a part of it, is a file" : "");
+}
+
 int ExitCodeOf(const std::function<int()>& work) {
   try {
     return Flushed(work());
@@ -778,7 +794,7 @@ int ExitCodeOf(const std::function<int()>& work) {
     PrintError(error);
     return kExitUsage;
   } catch (const std::filesystem::filesystem_error& error) {
-    return Told(Error(Phase::kFiles, error.what()));
+    return Told(PlainError(error));
   } catch (...) {
     return Told(CurrentError());
   }

@@ -211,6 +211,17 @@ class LogSaver {
   bool one_is_kept_ = false;
 };
 
+void MakeSaveFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  const bool is_file = !error && !fs::is_directory(folder, error);
+  if (!error && !is_file) return;
+  throw Error(Phase::kFiles,
+              fmt::format("cannot make the folder {}: {}", folder.string(),
+                          is_file ? "a file has that name" : error.message()),
+              "--save names another folder");
+}
+
 }  // namespace
 
 int LogsCommand(const LogsArguments& arguments) {
@@ -224,7 +235,7 @@ int LogsCommand(const LogsArguments& arguments) {
   CheckOffsets(arguments, options);
   if (!arguments.save.empty()) {
     const fs::path folder = arguments.save;
-    fs::create_directories(folder);
+    MakeSaveFolder(folder);
     const FolderClaim claim(folder);
     Interrupts interrupts;
     return LogSaver(record, options, folder, interrupts).Run();

@@ -194,6 +194,8 @@ class Logs(unittest.TestCase):
         self.assertEqual(kept.code, 1, kept)
         self.assertIn("out/of/master-0.log stays as it is: it is not as logs --save of this job has left it\n", kept.err)
         self.assertEqual((victim.read_text(), (self.user.folder / "out/of/master-0.log").read_text()), ("mine\n", "mine\n"))
+        taken = self.user.run("logs", "--save", self.user.write("file", ""), "job").expect(3)
+        self.assertRegex(taken.err, "tfdist: files: cannot make the folder .*/file: .*\n  try: --save names another folder\n$")
         wrong = self.user.run("logs", "--save", "x", "-f", "job")
         self.assertEqual(wrong.code, 2, wrong)
 

@@ -200,6 +200,17 @@ command = ["sh", "-c", "echo to out; echo to err >&2"]
                     self.assert_refused(["logs", f"{option}={value}" if len(option) > 2 else f"{option}{value}"],
                                         "expected a whole number from 0 on")
 
+    def test_a_current_folder_that_is_gone_is_named(self):
+        for words in (["up", "c.toml"], ["up", "-H", "h1", "--", "true"], ["render", "-H", "h1", "--", "true"]):
+            with self.subTest(words=words):
+                gone = self.user.folder / "gone"
+                gone.mkdir()
+                gone_rm = ["sh", "-c", 'cd "$1" && rmdir "$1" && shift && exec "$@"', "sh", str(gone), str(BIN / "tfdist"), *words]
+                done = subprocess.run(gone_rm, env=self.user.env, capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 3, done)
+                self.assertEqual(done.stderr, "tfdist: files: the current folder is not there any more: No such file or directory\n"
+                                 "  try: cd to a folder that is there, and call tfdist again\n")
+
     def test_a_huge_current_folder_is_refused_at_once_by_name(self):
         folder = self.user.folder / "huge"
         folder.mkdir()
