@@ -89,7 +89,7 @@ inline constexpr std::string_view kSweep =
 inline constexpr std::string_view kResume =
     "resume";  // {} -> a second hello: of the agent that was stopped, or of its folder where it stays silent
 inline constexpr std::string_view kStartAgain =
-    "start_again";  // {} -> {why}: starts the agent that was killed with all of the slot; `why`: how it had ended.
+    "start_again";  // {} -> {why}: starts the agent that was killed with all of the slot, or orphaned; `why`: how it had ended.
                     // Answered from the slot's folder
 // Agent -> CLI, streams
 inline constexpr std::string_view kEvent = "event";  // {events: [Event]}

@@ -45,7 +45,8 @@ Agent::Agent(KeeperLink& keeper)
                 [this](const auto& session, const auto& m) { OnMessage(session, m); }),
       departure_(loop_, files_, slot_.folder, [this] { OnLeaving(); },
                  {.has_readers = [this] { return sessions_.HasReaders(); },
-                  .is_copying = [this] { return shared_logs_.busy(); }}),
+                  .is_copying = [this] { return shared_logs_.busy(); },
+                  .may_go_on = [this] { return membership_.member().orphaned(); }}),
       farewell_(
           loop_, [this] { return sessions_.HasReaders(); },
           slot_.leads() ? kLinger : std::chrono::milliseconds(0),

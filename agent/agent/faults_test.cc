@@ -532,6 +532,10 @@ TEST_F(FaultsTest, WhatEndedWithoutItsCoordinatorSaysSo) {
   EXPECT_THAT(client.WaitForHello(protocol::Serving::kFolder).orphaned.value_or(""),
               MatchesRegex("nothing was heard from the coordinator for [0-9]+ s: its tasks were "
                            "ended at 20.*Z"));
+  client.Request(type::kSweep);
+  for (const char* secret : {"key", "secret", "description"}) {
+    EXPECT_FALSE(std::filesystem::exists(SlotFolder(1) / secret)) << secret;
+  }
 }
 
 // Byte-exact, though the agent that copies is killed meanwhile.

@@ -46,9 +46,14 @@ Message Answer(std::string_view type, uint64_t id, Json body = Json::object()) {
   return {std::string(type), id, std::move(body)};
 }
 
-// An agent that leaves takes its key along. A keeper starts one again that is killed alone.
+std::optional<std::string> WhyOrphaned(const SlotFolder& folder) {
+  return ReadOwnFileIfExists(folder.orphaned(), kMostOrphanedBytes);
+}
+
+// An agent that leaves takes its key along, unless the job may go on. A keeper starts one again that is killed alone.
 std::optional<std::string> WhyKilled(const SlotFolder& folder) {
   if (!std::filesystem::exists(folder.key())) return std::nullopt;
+  if (auto why = WhyOrphaned(folder)) return why;
   for (const std::filesystem::path& run : RunFolders(folder)) {
     const auto pids = ReadRunState(run).pids;
     if (pids && pids->boot_id != BootId()) return "the host was restarted";
@@ -101,7 +106,7 @@ void FolderServer::SendHello() const {
   hello.job = info_.job;
   hello.slot = info_.slot;
   if (!info_.damage.empty()) hello.damage = info_.damage;
-  hello.orphaned = ReadOwnFileIfExists(folder_.orphaned(), kMostOrphanedBytes);
+  hello.orphaned = WhyOrphaned(folder_);
   hello.silent = silent_;
   if (!silent_) hello.killed = WhyKilled(folder_);
   WriteToStdout(Answer(type::kHello, 0, hello));
@@ -231,6 +236,9 @@ void FolderServer::StartAgain(const Message& message) const {
                               info_.machine.id, here.id));
   }
   if (!ConnectToAgent(folder_.path())) LaunchAgain(folder_, info_, host_);
+  std::error_code error;
+  std::filesystem::remove(folder_.orphaned(),
+                          error);  // else it would be told of this agent's end, too
   WriteToStdout(Answer(type::kOk, message.id, {{"why", *why}}));
 }
 

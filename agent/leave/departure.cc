@@ -7,19 +7,20 @@
 namespace tfdist::agent {
 
 Departure::Departure(EventLoop& loop, FileThread& files, const SlotFolder& folder,
-                     std::function<void()> last_word, Waits waits)
+                     std::function<void()> last_word, Questions ask)
     : loop_(loop),
       files_(files),
       folder_(folder),
       last_word_(std::move(last_word)),
-      waits_(std::move(waits)),
+      ask_(std::move(ask)),
       timer_(loop, [this] { StopWhenTaken(); }) {}
 
 void Departure::Leave() {
   if (std::exchange(leaving_, true)) return;
   last_word_();
   files_.Post(
-      [folder = folder_] {
+      [folder = folder_, may_go_on = ask_.may_go_on()] {
+        if (may_go_on) return;
         LeaveFolder(folder);
         RemoveUnchangedCopy(folder);
       },
@@ -32,7 +33,7 @@ void Departure::Leave() {
 void Departure::StopWhenTaken() {
   const auto since = SystemClock().Now() - tidy_at_;
   const bool waits =
-      (waits_.has_readers() && since < kLimit) || (waits_.is_copying() && since < kCopyLimit);
+      (ask_.has_readers() && since < kLimit) || (ask_.is_copying() && since < kCopyLimit);
   if (waits) return timer_.Start(kInterval);
   loop_.Stop();
 }

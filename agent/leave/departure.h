@@ -14,14 +14,16 @@ namespace tfdist::agent {
 
 class Departure {
  public:
-  struct Waits {
+  struct Questions {
     std::function<bool()> has_readers;  // somebody has not taken all that was sent
     std::function<bool()> is_copying;   // output is on its way to a shared folder
+    std::function<bool()>
+        may_go_on;  // the job, once this agent is started again: its folder stays as it is
   };
 
   // `last_word` is called once, first.
   Departure(EventLoop& loop, FileThread& files, const SlotFolder& folder,
-            std::function<void()> last_word, Waits waits);
+            std::function<void()> last_word, Questions ask);
 
   // Again: nothing.
   void Leave();
@@ -39,7 +41,7 @@ class Departure {
   FileThread& files_;
   const SlotFolder& folder_;
   std::function<void()> last_word_;
-  Waits waits_;
+  Questions ask_;
   bool leaving_ = false;
   TimePoint tidy_at_;  // set once the folder is tidy
   EventLoop::Timer timer_;

@@ -123,12 +123,18 @@ void Member::CheckContact(TimePoint now) {
                   std::chrono::duration_cast<std::chrono::seconds>(silence).count());
   Log("{}: ending this host's tasks", why);
   handlers_.on_orphaned(why);
-  Sweep(Goal::kStop, [this](const protocol::Census&) { handlers_.on_release(); });
+  orphaned_ = true;
+  EndTasks(Goal::kStop, [this](const protocol::Census&) { handlers_.on_release(); });
 }
 
 // --- the end ---
 
 void Member::Sweep(Goal goal, std::function<void(const protocol::Census&)> done) {
+  orphaned_ = false;
+  EndTasks(goal, std::move(done));
+}
+
+void Member::EndTasks(Goal goal, std::function<void(const protocol::Census&)> done) {
   sweep_goal_ = std::max(sweep_goal_, goal);
   on_swept_.push_back(std::move(done));
   order_.goal = std::max(order_.goal, sweep_goal_);

@@ -63,6 +63,8 @@ class Member {
   [[nodiscard]] bool over() const {
     return order_.over || (sweep_goal_ != Goal::kRun && census_.has_value());
   }
+  // The coordinator was not heard for so long that this host's tasks were ended, and nobody has said that the job is over.
+  [[nodiscard]] bool orphaned() const { return orphaned_ && !order_.over; }
   // Since the coordinator was heard.
   [[nodiscard]] TimePoint::duration silence() const;
 
@@ -75,6 +77,7 @@ class Member {
 
   void OnTimer();
   void CheckContact(TimePoint now);
+  void EndTasks(Goal goal, std::function<void(const protocol::Census&)> done);
   void Heard();
   [[nodiscard]] std::optional<ClockEcho> Echo() const;
   void Report(bool leaving = false);
@@ -92,6 +95,7 @@ class Member {
   std::unique_ptr<Uplink> uplink_;
   Order order_;
   Goal sweep_goal_ = Goal::kRun;  // at least that is done, whatever the coordinator says
+  bool orphaned_ = false;
   bool census_under_way_ = false;
   std::optional<protocol::Census> census_;
   std::vector<std::function<void(const protocol::Census&)>> on_swept_;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
+#include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
 #include "wire/contact.h"
 
@@ -128,11 +129,16 @@ std::function<bool()> IsFirstOff(const JobRecord& record) {
 namespace {
 
 Error NobodyHearsFirst(const JobRecord& record, const Error& error) {
+  std::string remedy = WhatGoesOnWith(record, "");
+  if (record.hosts[0].slurm_job.empty()) {
+    remedy = fmt::format("{} goes on with the job once it is up again; {}",
+                         CommandToStartAgain(record, 0), remedy);
+  }
   return Error(error.phase(),
                fmt::format("no answer, neither to this machine nor to the other hosts of the job: "
                            "is it off? ({})",
                            error.cause()),
-               fmt::format("tfdist down {} ends what is left of the job", record.id))
+               remedy)
       .WithHost(record.hosts[0].name);
 }
 

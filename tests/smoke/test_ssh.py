@@ -337,7 +337,8 @@ class HostsThatAreOff(OverSsh):
         status = self.user.run("status").expect(3)
         self.assertLess(time.monotonic() - begin, PATIENCE * 10)
         self.assertRegex(status.err, rf"(?m)^tfdist: {hosts[0].address}: connect: no answer, neither to this machine nor to the other hosts of "
-                                     r"the job: is it off\? \(.*\)\n  try: tfdist down job-\S+ ends what is left of the job$")
+                                     r"the job: is it off\? \(.*\)\n  try: tfdist restart job-\S+( @\S+)? goes on with the job once it is up again; "
+                                     r"tfdist down job-\S+ ends what is left$")
         self.assertNotIn("firewall", status.err)
         self.assertEqual(status.out.count(": its agent has not heard the coordinator for "), 2, status)
 
@@ -994,6 +995,54 @@ class Faults(OverSsh):
         for host in hosts:
             self.assertEqual(len([p for p in host.processes() if p.argv == ["sleep", "infinity"]]), 1)
         self.user.run("down").expect(0)
+        self.assert_nothing_left(hosts)
+
+    def start_and_lose_the_first_host(self, start):
+        """It is away until the other one has ended its tasks and its agent; `start(hosts, file)`."""
+        hosts = self.start_hosts(2)
+        file = self.write(hosts, shell("echo $$ >>runs; exec sleep infinity"), layout="mirrored",
+                          extra='[restart]\nhost_lost = "5s"\norphan_timeout = "10s"\n')
+        start(hosts, file)
+        self.user.wait_until_tasks_run()
+        hosts[0].crash()
+        wait_for(lambda: not [p for p in hosts[1].processes() if p.argv[0].startswith("tfdist-") or p.argv[0] == "sleep"],
+                 "the other host has ended all", 60)
+        hosts[0].start(True)
+        hosts[0].wait_until_up()
+        return hosts
+
+    def assert_that_it_goes_on(self, hosts):
+        """In the same folders, with one copy of each task."""
+        self.user.wait_until_tasks_run()
+        for host in hosts:
+            self.assertEqual(len([p for p in host.processes() if p.argv == ["sleep", "infinity"]]), 1)
+            [runs] = host.home.rglob("work/runs")
+            self.assertEqual(len(runs.read_text().split()), 2)
+        self.assertEqual(self.user.status()["state"], "running")
+
+    def test_restart_goes_on_with_a_job_whose_other_hosts_gave_the_first_one_up(self):
+        hosts = self.start_and_lose_the_first_host(lambda hosts, file: self.user.run("up", "-d", file).expect(0))
+        job = self.user.job_id()
+        restart = self.user.run("restart", job).expect(0)
+        self.assertIn(f"tfdist: {hosts[0].address}: the host was restarted; its agent runs again\n", restart.err)
+        self.assertRegex(restart.err, rf"(?m)^tfdist: {hosts[1].address}: nothing was heard from the coordinator for \d+ s: its tasks "
+                                      r"were ended at \S+Z; its agent runs again$")
+        self.assert_that_it_goes_on(hosts)
+        self.user.run("down").expect(0)
+        self.assert_nothing_left(hosts)
+        for host in hosts:
+            left = {path.name for path in (host.home / ".cache/tfdist/jobs").rglob("*")}
+            self.assertEqual(left & {"key", "secret", "description", "orphaned"}, set())
+
+    def test_up_does_so_while_it_waits(self):
+        followers = []
+        hosts = self.start_and_lose_the_first_host(lambda hosts, file: followers.append(self.user.start("up", file)))
+        [up] = followers
+        wait_for(lambda: f"{hosts[1].address}: nothing was heard from the coordinator" in up.err.read_text(),
+                 lambda: "up starts its agent: " + up.err.read_text(), 60)
+        self.assert_that_it_goes_on(hosts)
+        self.user.run("down").expect(0)
+        self.assertEqual(up.wait(60), 1)
         self.assert_nothing_left(hosts)
 
     def lose_folder(self, host):
