@@ -41,6 +41,7 @@
 #include "cli/hosts/host_names.h"
 #include "cli/job/connector.h"
 #include "cli/job/state_folder.h"
+#include "cli/link/bootstrap.h"
 #include "cli/plan/containers.h"
 #include "cli/plan/describe.h"
 #include "cli/plan/host_count.h"
@@ -419,9 +420,7 @@ class Launch {
       return JoinIt(plan_, running[0], *interrupts_, arguments_);
     }
     LookWhoseIsKept();  // before anything is ended
-    for (const std::string& id : beside_) {
-      if (WasStopped(id)) return SayThatItWasStopped(id);
-    }
+    if (SayIfOneBesideWasStopped()) return kExitInterrupted;
     if (!running.empty()) return Replace(running);
     mark_->HostsAreAsked();
     SaveRecord(record_);
@@ -494,6 +493,13 @@ class Launch {
 
   void LeaveIfToStop() {
     if (IsToStop("")) LeaveInterrupted();
+    if (SayIfOneBesideWasStopped()) Leave();
+  }
+
+  [[nodiscard]] bool SayIfOneBesideWasStopped() const {
+    const auto stopped = std::ranges::find_if(beside_, WasStopped);
+    if (stopped != beside_.end()) (void)SayThatItWasStopped(*stopped);
+    return stopped != beside_.end();
   }
 
   static std::vector<std::string> RunningBeside(const JobRecord& record, const Plan& plan) {
@@ -700,6 +706,11 @@ class Launch {
     } else {
       SayWhoIsLeft();
     }
+    Leave();
+  }
+
+  // Threads may go on until then.
+  [[noreturn]] void Leave() {
     mark_.reset();  // _exit runs no destructor
     fflush(nullptr);
     EndConnections();

@@ -882,7 +882,7 @@ class LocalJob(unittest.TestCase):
         for options in ((), ("--replace",)):
             with self.subTest(options):
                 running = self.start_job("job")
-                up = self.start_packing(*options)
+                up = self.start_packing(*options, gib=50)  # for longer than it is waited for
                 self.user.run("down", "job").expect(0)
                 self.assertEqual(up.wait(60), 130, up.err.read_text())
                 self.assertIn(f"tfdist: job {running} was ended by tfdist down meanwhile: nothing was started in its "
