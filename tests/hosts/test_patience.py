@@ -187,6 +187,8 @@ class LostPacketsTest(unittest.TestCase):
             self.assertIn("no answer", result["cause"])
             self.assertIn(host.address, result["cause"])
             self.assertLess(time.monotonic() - begin, seconds + PATIENCE * 10, transport)
+            for left in re.findall(r"up to (\d+) s more", " ".join(result.get("notes", []))):
+                self.assertLess(int(left), seconds, result)
 
     def test_a_firewall_that_counts_and_drops_is_tried_again(self):
         host = self.hosts[0]
@@ -248,6 +250,20 @@ class IdleConnectionsTest(unittest.TestCase):
                 else:
                     self.assertRegex(done.expect(0).out, r"\| ended$")
                     self.assertIn("connecting again", done.err)
+
+
+class LargePacketsTest(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("iptables"), "no iptables")
+    def test_a_way_that_lets_none_through(self):
+        """As a VPN does whose MTU nobody knows. libssh2 sends none before the script for the host's shell, ssh in its key exchange."""
+        with Hosts(1, own_network=True) as hosts, Tfdist("large") as user, concurrent.futures.ThreadPoolExecutor(4) as pool:
+            subprocess.run(["nsenter", f"--target={hosts[0].pid}", "--net", "iptables", "-A", "INPUT", "-m", "length",
+                            "--length", "1491:65535", "-j", "DROP"], check=True)
+            way = ["-F", str(hosts.ssh_config), "-H", "h1"]
+            commands = [[name, "--transport", transport, *way, *more, "--", "true"] for transport in ("auto", "openssh")
+                        for name, more in (("exec", []), ("up", ["--no-workdir", "--name", transport]))]
+            for words, done in zip(commands, pool.map(lambda words: user.run(*words, seconds=100), commands)):
+                self.assertRegex(done.expect(3).err, r"(connection broke|the key exchange).*\n  try: .*\(the MTU of a VPN\)", words)
 
 
 if __name__ == "__main__":

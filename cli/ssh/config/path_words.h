@@ -17,8 +17,8 @@ inline constexpr std::string_view kAboutSlowLogin =
 // Of a connection that had come about.
 inline constexpr std::string_view kBrokenConnection =
     "is the host up? A firewall or a router on the way (NAT) may forget connections on which "
-    "nothing "
-    "comes for a while: a job (tfdist up) connects again";
+    "nothing comes for a while: a job (tfdist up) connects again. Or large packets do not reach it "
+    "(the MTU of a VPN): ping -M do -s 1400 to it shows that";
 // ufw limit: six connections in 30 s.
 inline constexpr std::string_view kOrRateLimit =
     " A firewall that counts connections (ufw limit) takes them again after half a minute";

@@ -130,6 +130,8 @@ void SetOptions(int fd) {
   set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  // There are no probes while something sent has no answer: as behind a way that lets no large packet through.
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
 }
 
 }  // namespace

@@ -49,10 +49,10 @@ constexpr std::string_view kPrefix = "tfdist-masters-";
 constexpr std::string_view kPattern = "XXXXXX";  // of mkdtemp
 // Of a process that was killed: how long after the last channel.
 constexpr int kPersistSeconds = 10;
-// A host that has lost its power is given up after three times this. ssh takes it for the time between two packets of a
-// login as well.
-constexpr int kAliveSeconds = 5;
-constexpr int kAliveCount = 3;
+// A host that has lost its power is given up after the limit. ssh takes it for the time between two packets of a login as
+// well.
+constexpr std::chrono::seconds kAliveInterval{5};
+constexpr std::chrono::milliseconds kAliveLimit = 3 * kAliveInterval;
 constexpr int kLongestTurnMs = 20;
 constexpr auto kEndLimit = 2s;  // of what the ends of all have in common, each
 // MaxSessions is 10; sshd may see the end of a channel after we have.
@@ -182,13 +182,10 @@ std::string AsProxyCommand(const std::vector<std::string>& argv) {
 // With a host that was slow before: in the key exchange, or in the login.
 enum class Patience { kUsual, kSlowExchange, kLong };
 
-// How often in a row the host may be silent for kAliveSeconds.
-int AliveCount(Patience patience, const Limits& limits) {
-  constexpr std::chrono::seconds kInterval{kAliveSeconds};
-  if (patience == Patience::kLong) return kUserLimit / kInterval;
-  return patience == Patience::kUsual
-             ? kAliveCount
-             : std::max(kAliveCount, static_cast<int>(limits.banner / kInterval));
+// How long the host may be silent once it has said its version.
+std::chrono::milliseconds SilenceLimit(Patience patience, const Limits& limits) {
+  if (patience == Patience::kLong) return kUserLimit;
+  return patience == Patience::kUsual ? kAliveLimit : std::max(kAliveLimit, limits.banner);
 }
 
 // kAll: with those of the program that connects ssh, which ssh passes on with -v only. A connection that lasts has a jump host's ssh
@@ -211,8 +208,9 @@ std::vector<std::string> LoginCommand(const Target& target, const HostConfig& ho
   for (const std::string& option :
        {std::string("BatchMode=yes"), fmt::format("ControlPersist={}", kPersistSeconds),
         fmt::format("ConnectTimeout={}", connect_limit.count()),
-        fmt::format("ServerAliveInterval={}", kAliveSeconds),
-        fmt::format("ServerAliveCountMax={}", AliveCount(patience, target.limits)),
+        fmt::format("ServerAliveInterval={}", kAliveInterval.count()),
+        fmt::format("ServerAliveCountMax={}",
+                    SilenceLimit(patience, target.limits) / kAliveInterval),
         fmt::format("StrictHostKeyChecking={}", host.accept_new ? "accept-new" : "yes"),
         // Many at a time would each write known_hosts anew.
         std::string("UpdateHostKeys=no"), std::string("ForwardAgent=no"),
@@ -308,8 +306,11 @@ class Logins {
 // What the time of a login goes to that is not the host's: its user, or ssh-agent.
 class OthersTime {
  public:
-  OthersTime(const Target& target, Patience patience, TimePoint& deadline)
-      : target_(target), patience_(patience), deadline_(deadline) {
+  OthersTime(const Target& target, Patience patience, bool has_jump, TimePoint& deadline)
+      : target_(target),
+        patience_(patience),
+        unanswered_(has_jump ? Reached::kNothing : Reached::kConnecting),
+        deadline_(deadline) {
     Begin();
   }
 
@@ -334,11 +335,14 @@ class OthersTime {
     last_look_ = now;
   }
 
-  // Nobody has taken the connection, directly or through a jump host.
-  [[nodiscard]] bool is_unanswered(std::chrono::milliseconds limit, bool has_jump) const {
-    const auto waits = has_jump ? Reached::kNothing : Reached::kConnecting;
+  // Nobody has taken the connection in time, directly or through a jump host.
+  [[nodiscard]] bool is_unanswered() const {
     // Nothing at all is heard of an ssh in a script that drops its stderr.
-    return said_bytes_ > 0 && reached_ == waits && last_look_ > last_word_ + limit;
+    return said_bytes_ > 0 && reached_ == unanswered_ && last_look_ > last_word_ + connect_limit();
+  }
+  [[nodiscard]] std::chrono::milliseconds connect_limit() const {
+    const Limits& limits = target_.limits;
+    return limits.tcp + std::min<std::chrono::milliseconds>(limits.banner, kUnknownWay);
   }
 
   // The host has not said its SSH version, as far as ssh tells.
@@ -372,7 +376,20 @@ class OthersTime {
       }
       return kWaitsForLogin;
     };
-    target_.Begin({"login", waits_for(), deadline_});
+    target_.Begin({"login", waits_for(), std::min(deadline_, End())});
+  }
+
+  // Of what is waited for, where ssh or we have a limit for that.
+  [[nodiscard]] TimePoint End() const {
+    if (reached_ == unanswered_) return last_word_ + connect_limit();
+    if (reached_ == Reached::kConnected) {
+      return begin_ + target_.limits.tcp + target_.limits.banner;
+    }
+    // The last try.
+    if (reached_ == Reached::kVersion && patience_ != Patience::kUsual) {
+      return last_word_ + SilenceLimit(patience_, target_.limits);
+    }
+    return deadline_;
   }
 
   // Once.
@@ -382,6 +399,7 @@ class OthersTime {
 
   const Target& target_;
   const Patience patience_;
+  const Reached unanswered_;
   TimePoint& deadline_;
   const TimePoint begin_ = SystemClock().Now();
   TimePoint last_look_ = begin_;
@@ -409,11 +427,9 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
   errors.write_end.Reset();
   std::string said;
   bool open = true;
-  OthersTime others(target, patience, deadline);
+  OthersTime others(target, patience, jump.has_value(), deadline);
   OffQuestion off(target);
   bool is_off = false;
-  const auto connect_limit =
-      target.limits.tcp + std::min<std::chrono::milliseconds>(target.limits.banner, kUnknownWay);
   while (true) {
     open = open && TakeWords(errors.read_end.get(), said);
     others.Look(said);
@@ -423,10 +439,9 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
       return ExplainLogin(said, target.name, host);
     }
     const TimePoint now = SystemClock().Now();
-    const bool is_unanswered = others.is_unanswered(connect_limit, jump.has_value());
     is_off = others.lacks_version() && off.Ask();
-    if (now >= deadline || logins.ending() || others.needs_more_patience() || is_unanswered ||
-        is_off)
+    if (now >= deadline || logins.ending() || others.needs_more_patience() ||
+        others.is_unanswered() || is_off)
       break;
     pollfd waited{open ? errors.read_end.get() : -1, POLLIN, 0};
     poll(&waited, 1, open ? std::min(kLongestTurnMs, PollTimeout(now, deadline)) : 1);
@@ -434,9 +449,9 @@ std::optional<LoginFailure> LogIn(Logins& logins, const Target& target, const Ho
   ssh.Kill();
   logins.ThrowIfEnding();
   if (others.needs_more_patience()) return SlowLogin();
-  if (is_off || others.is_unanswered(connect_limit, jump.has_value())) {
+  if (is_off || others.is_unanswered()) {
     const auto waited = std::chrono::round<std::chrono::milliseconds>(SystemClock().Now() - begin);
-    return ExplainNoAnswer(said, is_off ? waited : connect_limit);
+    return ExplainNoAnswer(said, is_off ? waited : others.connect_limit());
   }
   return ExplainTimeout(said, std::chrono::round<std::chrono::milliseconds>(deadline - begin));
 }
