@@ -142,6 +142,13 @@ Error NobodyHearsFirst(const JobRecord& record, const Error& error) {
       .WithHost(record.hosts[0].name);
 }
 
+// Hosts that go off together are rarer than a network that does.
+bool NobodyAnswers(const Error& error, const std::vector<HostsWord>& words) {
+  return error.phase() == Phase::kConnect && !words.empty() &&
+         std::ranges::all_of(words,
+                             [](const HostsWord& said) { return said.word == Word::kNothing; });
+}
+
 }  // namespace
 
 Error WhyFirstIsSilent(const JobRecord& record, const Error& error) {
@@ -151,7 +158,11 @@ Error WhyFirstIsSilent(const JobRecord& record, const Error& error) {
 Error WhyFirstIsSilent(const JobRecord& record, const Error& error,
                        const std::vector<HostsWord>& words) {
   if (dynamic_cast<const NothingThere*>(&error) != nullptr) return FolderOfFirstIsGone(record);
-  return AllMissFirst(words) ? NobodyHearsFirst(record, error) : error;
+  if (AllMissFirst(words)) return NobodyHearsFirst(record, error);
+  if (!NobodyAnswers(error, words)) return error;
+  return Error(error.phase(), error.cause() + "; nor does any other host of the job answer",
+               "see whether this machine's network (a VPN?) is up, and ask again")
+      .WithHost(record.hosts[0].name);
 }
 
 Error FolderOfFirstIsGone(const JobRecord& record) {

@@ -246,6 +246,13 @@ class Stopped(unittest.TestCase):
         look()
         return seen
 
+    def test_where_no_host_answers_the_network_of_this_machine_is_named(self):
+        self.start()
+        for host in self.hosts:
+            host.freeze()
+        status = self.user.run("status", "job").expect(3)
+        self.assertRegex(status.err, r"; nor does any other host of the job answer\n  try: see whether this machine's network ")
+
     def test_a_frozen_further_host_is_given_up_and_holds_up_no_other(self):
         self.start()
         self.hosts[1].freeze()
