@@ -71,6 +71,12 @@ def home_of_its_own(options):
     return prepare
 
 
+def as_root(command):
+    def prepare(host):
+        host.run_as("root", ["sh", "-ec", command])
+    return prepare
+
+
 def set_first(host, line):
     """The first line of a keyword is the one that sshd takes."""
     config = host.folder / "etc/ssh/sshd_config"
@@ -117,6 +123,19 @@ KINDS = [
     Kind("a full home", prepare=home_of_its_own("size=64k"), up="make room there"),
     Kind("a home with room for few files", prepare=home_of_its_own("nr_inodes=9"), up="make room there"),
     Kind("MaxSessions 1", {"sshd_lines": ("MaxSessions 1",)}),
+]
+
+# Not crossed with every configuration.
+MORE_KINDS = [
+    *(Kind(f"a .bashrc with {line}", {"bashrc": f"{line}\n"}) for line in (
+        "set -eu", "set -x", "umask 0777", "export CDPATH=/tmp:. IFS=/", "exec 2>&-", "trap '' TERM HUP; trap 'echo bye' EXIT",
+        "head -c 3000000 /dev/zero")),
+    *(Kind(f"a home {words}", prepare=as_root(command), up="set remote_dir in [ssh]") for words, command in (
+        ("that is not there", "mv /home/trainer /home/gone"), ("of another account", "chown root /home/trainer; chmod 755 /home/trainer"),
+        ("that everybody may write to", "chmod 777 /home/trainer"))),
+    Kind("a home that is a link", prepare=as_root("mv /home/trainer /home/real; ln -s real /home/trainer")),
+    Kind("/bin/sh of busybox", prepare=as_root("mount --bind $(command -v busybox) $(readlink -f /bin/sh)")),
+    Kind("authorized_keys with command=", prepare=as_root("sed -i 's/^/command=\"exec $SSH_ORIGINAL_COMMAND\",restrict /' /etc/ssh/authorized_keys")),
 ]
 
 

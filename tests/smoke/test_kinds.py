@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
-from tests.hosts.kinds import KINDS, Kind, asyncssh, behind_a_jump_host, dropbear, home_of_its_own
+from tests.hosts.kinds import KINDS, MORE_KINDS, Kind, asyncssh, behind_a_jump_host, dropbear, home_of_its_own
 from tests.hosts.probe import client_config
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
@@ -36,7 +36,7 @@ class KindsTest(unittest.TestCase):
             self.assertIn(words, result.out + result.err)
 
     def test_where_ssh_works_so_do_exec_check_and_up(self):
-        for kind in KINDS:
+        for kind in (*KINDS, *MORE_KINDS):
             if kind.options.get("shell") and not pathlib.Path(kind.options["shell"]).exists():
                 continue
             with self.subTest(kind.name), Hosts(1, **kind.options) as hosts:
