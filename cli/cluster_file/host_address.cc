@@ -54,6 +54,7 @@ bool HasZone(std::string_view text) {
 }
 
 BadAddress Explain(std::string_view text) {
+  if (text.empty()) return {"a host's name is empty", "h1,h2: is there a comma too many?"};
   return {
       fmt::format("{} is neither a host name nor an address", Quoted(text)),
       "write \"gpu7\", \"10.0.0.7\", \"fd00::7\", or a range: \"gpu[01-16]\", \"10.0.0.[1-4,7]\""};

@@ -211,7 +211,14 @@ NoSuchJob UnknownJob(const std::string& job, std::string_view nor) {
                      : kHowToFindJobs};
 }
 
-MeantJob Find(const std::string& job, Deed deed) {
+// `up` prints one after the id, and a double click takes it along.
+std::string WithoutColon(std::string word) {
+  if (word.size() > 1 && word.ends_with(':')) word.pop_back();  // nothing would mean any job
+  return word;
+}
+
+MeantJob Find(const std::string& word, Deed deed) {
+  const std::string job = WithoutColon(word);
   if (LooksLikeAFile(job)) return FindByFile(job, deed);
   const bool only_looks = deed == Deed::kLook;
   const auto meant = [&](const JobRecord& r) {
@@ -384,6 +391,7 @@ std::vector<std::string> SelectTasks(const JobRecord& record,
 }
 
 JobAndWords FindJobAndWords(std::vector<std::string> words, Deed deed) {
+  if (!words.empty()) words[0] = WithoutColon(std::move(words[0]));
   const bool is_selector = words.empty() || words[0].starts_with('@') ||
                            (words[0].find(':') != std::string::npos && !LooksLikeAFile(words[0]));
   if (is_selector) return {FindJob("", deed), std::move(words)};

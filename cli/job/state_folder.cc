@@ -48,7 +48,12 @@ fs::path StateFolder() {
   if (const fs::path state = FolderFrom("XDG_STATE_HOME"); !state.empty()) return state / "tfdist";
   const fs::path home = FolderFrom("HOME");
   if (home.empty()) {
-    throw UsageError(Phase::kFiles, "HOME is not set", "set HOME, or XDG_STATE_HOME");
+    const char* const given = std::getenv("HOME");
+    const bool is_relative = given != nullptr && *given != '\0';
+    throw UsageError(
+        Phase::kFiles,
+        is_relative ? fmt::format("HOME is a relative path, {}", given) : "HOME is not set",
+        "set HOME, or XDG_STATE_HOME");
   }
   // Of an account that is to have none ("/nonexistent"): root could make it.
   if (struct stat info{}; stat(home.c_str(), &info) != 0 && errno == ENOENT) {

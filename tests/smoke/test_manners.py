@@ -117,6 +117,10 @@ command = ["ls", "{{data:{name}}}"]
         self.assertIn("nothing is left on 1 host\n", self.user.run("down").expect(0).err)
         self.assertEqual(json.loads(self.user.run("list", "--json").out)[0]["host_count"], 1)
         self.assertEqual(json.loads(self.user.run("down", "--json").out)["confirmed"], ["localhost"])
+        job = self.user.job_id()  # with the colon that `up` prints after it
+        self.assertEqual(self.user.run("logs", f"{job}:", "worker:1").expect(0).err, "")
+        self.assertIn(job, self.user.run("status", f"{job}:").expect(0).out)
+        self.user.run("down", ":").expect(4)  # no job, and not any job
         writes = ("up", "--no-workdir", "-H", "localhost:3", "--name", "writes", "--", "touch", "file")
         self.user.run(*writes).expect(0)
         self.assertRegex(self.user.run(*writes).expect(0).err, r"(?m)^tfdist: warning: localhost: job writes-\S+ has left files ")
@@ -152,6 +156,9 @@ command = ["ls", "{{data:{name}}}"]
             self.assertIn(f"tfdist: unknown: {meant}", self.user.run(*words).expect(2).err)
         for words in (("up", "-host", "gpu1", "--", "true"), ("up", "-hgpu1,gpu2", "--", "true"), ("list", "-hosts", "gpu1")):
             self.assertIn(f"tfdist: unknown: {words[1]}; did you mean '-H'?\n", self.user.run(*words).expect(2).err)
+        for hosts in ("gpu1,gpu2,", "gpu1,,gpu2"):
+            refused = self.user.run("render", "-H", hosts, "--no-workdir", "--", "true").expect(2).err
+            self.assertIn("-H: a host's name is empty\n  h1,h2: is there a comma too many?\n", refused)
         self.assertIn("worker:1", self.user.run("render", "-H", "gpu1, gpu2", "--no-workdir", "--", "true").expect(0).out)
 
     def test_a_variable_that_is_not_set_names_no_job_and_no_hosts(self):

@@ -229,7 +229,7 @@ gpus = 0
 
     def test_a_home_that_is_not_there_is_not_made(self):
         home = self.user.folder / "nonexistent"
-        for value, said in ((str(home), f"there is no folder {home}, which HOME names\n"), (None, "HOME is not set\n")):
+        for value, said in ((str(home), f"there is no folder {home}, which HOME names\n"), (None, "HOME is not set\n"), ("home", "HOME is a relative path, home\n")):
             self.user.env.pop("HOME")
             if value:
                 self.user.env["HOME"] = value
