@@ -121,7 +121,7 @@ TEST(CommandLine, MistakesNameTheOption) {
   EXPECT_THAT(ReportOf(Job("gpu 1")), HasSubstr("command line: -H: 'gpu 1' is neither"));
   EXPECT_THAT(ReportOf(Job("gpu1:0")), HasSubstr("-H: 'gpu1:0': '0' is not a number of slots"));
   EXPECT_THAT(ReportOf(Job("me@gpu1:2299")), HasSubstr("SSH's port stands in ~/.ssh/config"));
-  EXPECT_THAT(ReportOf(Job("gpu1,,gpu2")), HasSubstr("-H: '' is neither"));
+  EXPECT_THAT(ReportOf(Job("gpu1,,gpu2")), HasSubstr("-H: a host's name is empty"));
   EXPECT_THAT(ReportOf(Job("gpu1,gpu1")), HasSubstr("gpu1 is listed twice"));
   CommandLineJob job = Job("gpu1");
   job.name = "a/b";
