@@ -146,8 +146,16 @@ protocol::JobState JobFollower::ReadTheOthers(const Unreachable& why) {
   return state_;
 }
 
+// A host that does not answer keeps nobody. What is being written to files is not left half-way.
+std::unique_ptr<EndAtInterrupt> JobFollower::LeaveAtInterrupt(int slot) {
+  if (options_.interrupt_stops_job || options_.hosts != nullptr) return nullptr;
+  const auto words = [host = NameOfSlot(record_, slot)] { return host + " has not answered"; };
+  return std::make_unique<EndAtInterrupt>(words, interrupts_);
+}
+
 // Where the job is followed, an earlier failure counts for nothing.
 Attached JobFollower::AttachToSlot0() {
+  const auto leaves = LeaveAtInterrupt(0);
   TimePoint deadline = Now() + kAttachLimit;
   if (options_.until) deadline = std::min(deadline, *options_.until);
   return options_.follow ? ToFollow(AttachToLook(record_, 0, deadline, options_.is_first_off))
@@ -1003,7 +1011,9 @@ void JobFollower::ReadFrom(int slot, TaskStream& stream, WhereItIsNot elsewhere)
 void JobFollower::ReadOnce(int slot, TaskStream& stream, WhereItIsNot elsewhere) {
   // Slot 0 as well: the link to it may have been idle for too long meanwhile.
   TimePoint deadline = AttachDeadline(slot);
+  std::unique_ptr<EndAtInterrupt> leaves = LeaveAtInterrupt(slot);
   Attached& host = hosts_.To(slot, deadline);
+  leaves.reset();
   protocol::ReadLog request = RequestFor(stream);
   // The coordinator is gone, and this host's agent is not: it goes on until its orphan_timeout.
   request.follow = options_.follow && attached_.link != nullptr &&

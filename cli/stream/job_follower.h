@@ -15,6 +15,7 @@
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
 #include "cli/link/pace.h"
+#include "cli/stream/end_at_interrupt.h"
 #include "cli/stream/host_links.h"
 #include "cli/stream/interrupts.h"
 #include "cli/stream/line_printer.h"
@@ -152,6 +153,7 @@ class JobFollower {
   void SendStop();
   void Narrate(const protocol::Event& event);
   void Narrate(const protocol::event::Host& host);
+  std::unique_ptr<EndAtInterrupt> LeaveAtInterrupt(int slot);
   // Slot 0 cannot be read.
   protocol::JobState ReadTheOthers(const Unreachable& why);
   [[nodiscard]] bool HasSilentSlots(const std::string& host) const;

@@ -282,6 +282,12 @@ class Stopped(unittest.TestCase):
         logs = self.user.start("logs", "job")
         seen = self.seconds_of(logs, SOON)
         self.assertLess(max(seen[f"worker:{slot} | begun"] for slot in (0, 2)), 10 * PATIENCE, seen)
+        logs = self.user.start("logs", "job")
+        wait_for(lambda: f"tfdist: {host}: connected; waits for its SSH version, up to " in logs.err.read_text(), "a word", 30)
+        interrupted = time.monotonic()
+        logs.send_signal(signal.SIGINT)
+        self.assertEqual(logs.wait(30), 130, logs.err.read_text())
+        self.assertLess(time.monotonic() - interrupted, 3 * PATIENCE)
         self.assertIn(f"tfdist: worker:1: output is missing: {silent.removeprefix('tfdist: ')}", seen)
 
     def test_a_first_host_that_is_slow_and_lives_is_waited_for(self):
