@@ -127,7 +127,7 @@ std::optional<protocol::LogPiece> LogCursor::Next(uint64_t limit_bytes, LogEnd e
   return filter_ ? NextThatFits(limit_bytes, end) : NextOfAll(limit_bytes, end);
 }
 
-// What was rotated away meanwhile may lie before the stop, and what is kept behind it.
+// A rotation may have removed all text before the stop; the reader then gives text behind it.
 protocol::LogPiece LogCursor::Read(uint64_t offset, size_t max_bytes, LogEnd end,
                                    SegmentTimes times) {
   if (!stop_at_) return reader_.Read(offset, max_bytes, end, times);

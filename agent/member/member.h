@@ -63,7 +63,7 @@ class Member {
   [[nodiscard]] bool over() const {
     return order_.over || (sweep_goal_ != Goal::kRun && census_.has_value());
   }
-  // The coordinator was not heard for so long that this host's tasks were ended, and nobody has said that the job is over.
+  // This host's tasks were ended because nothing was heard from the coordinator. The job itself may go on.
   [[nodiscard]] bool orphaned() const { return orphaned_ && !order_.over; }
   // Since the coordinator was heard.
   [[nodiscard]] TimePoint::duration silence() const;

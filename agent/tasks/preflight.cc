@@ -118,7 +118,7 @@ void CheckControlPort(const HostDescription& description, const SlotInfo& info) 
   if (!is_ours) (void)ListenForAgents(info.address, port);  // for its complaint
 }
 
-// A rehearsal has a name of its own, and no other {keep} than its job will have.
+// A rehearsal's slot has another name than its job. {keep} belongs to the job's name.
 SlotInfo AsItsJob(const HostDescription& description, SlotInfo info) {
   if (description.kept) info.name = description.kept->name;
   return info;

@@ -34,7 +34,7 @@ def setUpModule():
 
 
 def garble_after(host, count):
-    """Of each login, what comes after so many bytes is other bytes."""
+    """Each login's output is inverted after its first `count` bytes."""
     login_shell(f'''/bin/bash "$@" | exec python3 -c "
 import os
 left = {count}

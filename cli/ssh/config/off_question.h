@@ -29,7 +29,7 @@ class OffQuestion {
   }
 
  private:
-  // A host that says nothing for so long is off where others have answered.
+  // After this silence a host counts as off, if another host has answered.
   static constexpr std::chrono::seconds kBesideOthers{15};
 
   const Target& target_;
