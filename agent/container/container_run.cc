@@ -243,6 +243,8 @@ std::vector<std::string> CommandFor(const ContainerRun& run, const Engine& engin
   AddEnv(argv, run);
   Append(argv, {"--cidfile", run.id_file.string()});
   AddInit(argv, engine);
+  // The holder tells the engine of signals. podman's client would write into the task's output what an ended container says.
+  argv.push_back("--sig-proxy=false");
   const auto& entrypoint = run.container.entrypoint;
   if (entrypoint) Append(argv, {"--entrypoint", *entrypoint});
   argv.push_back(run.container.image);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "agent/census/kill.h"
 #include "agent/container/container_processes.h"
 #include "agent/container/containers.h"
 #include "base/error.h"
@@ -71,6 +72,19 @@ void ContainerOfTask::Remove() const {
 void ContainerOfTask::Signal(int signal) {
   signals_.push_back(signal);
   if (call_ == 0) next_try_ = SystemClock().Now();
+}
+
+// podman's container writes into our pipes itself, and a client that has not started its container yet would start it.
+bool ContainerOfTask::KillAndLetClientEnd() const {
+  const auto inside = ProcessesInContainer(run_folder_, getpid(), ReadProcessTable());
+  for (const ProcessInfo& process : inside) SignalProcess(process.id, SIGKILL);
+  return engine_ == protocol::EngineKind::kDocker && !inside.empty();
+}
+
+void ContainerOfTask::Continue() const {
+  for (const ProcessInfo& process : Processes(ReadProcessTable())) {
+    if (process.state == 'T') SignalProcess(process.id, SIGCONT);
+  }
 }
 
 void ContainerOfTask::HandOnSignals() {

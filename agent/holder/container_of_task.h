@@ -32,6 +32,10 @@ class ContainerOfTask {
   void Signal(int signal);
   // Calls the engine, if a signal is due. Does not wait, and goes on trying where it cannot.
   void HandOnSignals();
+  // Kills all of its processes, without the engine. Whether the client now ends by itself: docker's has more of the output then.
+  [[nodiscard]] bool KillAndLetClientEnd() const;
+  // Continues those of its processes that are stopped, so that they heed a signal.
+  void Continue() const;
   // When that is to be called: to begin a call, or to end one that hangs.
   [[nodiscard]] std::optional<TimePoint> next_try() const { return next_try_; }
   // A child was reaped, with this wait(2) status.

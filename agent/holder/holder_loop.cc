@@ -23,12 +23,21 @@ using std::chrono::milliseconds;
 // How long descendants that hold the pipes may outlive the task.
 constexpr milliseconds kLinger{2000};
 constexpr size_t kMostLeft = 100;  // processes that are noted
+// For the client of a killed container, to hand on what it has of the output.
+constexpr milliseconds kClientLimit{3000};
 constexpr milliseconds kFirstPassDelay{10};
 constexpr milliseconds kLastPassDelay{1000};
 // What SIGKILL has not ended by then is said to be unkillable. The tear-down of a large GPU program
 // takes seconds.
 constexpr milliseconds kUnkillableAfter{10'000};
 constexpr milliseconds kIdle{3'600'000};
+
+// In an engine's words that was a code.
+protocol::TaskExit AsKilled(protocol::TaskExit exit) {
+  exit.code = 0;
+  exit.signal = SIGKILL;
+  return exit;
+}
 
 // Of a zombie: its limit can be read yet, and the time that it has used without its children. At its hard limit the kernel sends
 // SIGKILL, also where the soft one is the same. Source: setrlimit(2), proc(5).
@@ -169,6 +178,7 @@ void HolderLoop::OnTaskEnd(int status, const rusage& usage, bool cpu_time_over) 
   // getrusage(2): KiB. Of a container that would be its client's.
   exit_.peak_bytes =
       container_ ? container_->peak_bytes() : static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  if (client_until_ && exit_.code == 128 + SIGKILL) exit_ = AsKilled(exit_);
   // A shell says so of the command that it ran.
   const bool was_killed = exit_.signal == SIGKILL || exit_.code == 128 + SIGKILL;
   exit_.out_of_memory = was_killed && !signalled_ && memory_.HasKilled();
@@ -221,6 +231,7 @@ void HolderLoop::StopTask() {
   if (clients_) clients_->Look(true);
   SignalTask(SIGTERM);
   kill(-task_.pid, SIGCONT);
+  if (container_) container_->Continue();
   kill_at_ = clock_.Now() + grace_;
 }
 
@@ -230,6 +241,10 @@ void HolderLoop::BeginKilling() {
   if (next_pass_) return;
   if (clients_) clients_->Look(true);
   next_pass_ = clock_.Now();
+  if (container_ && !task_ended_ && container_->KillAndLetClientEnd()) {
+    kill(-task_.pid, SIGCONT);
+    client_until_ = clock_.Now() + kClientLimit;
+  }
   unkillable_at_ = clock_.Now() + kUnkillableAfter;
 }
 
@@ -237,7 +252,9 @@ void HolderLoop::KillPass() {
   next_pass_ = clock_.Now() + pass_delay_;
   pass_delay_ = std::min(2 * pass_delay_, kLastPassDelay);
   try {
-    const std::vector<ProcessInfo> alive = KillDescendants({});
+    const bool client_ends = client_until_ && !task_ended_ && clock_.Now() < *client_until_;
+    const std::vector<ProcessInfo> alive =
+        KillDescendants(client_ends ? std::vector{task_.pid} : std::vector<pid_t>());
     NoteLeft(alive);
     if (!alive.empty() && unkillable_at_ && clock_.Now() >= *unkillable_at_) {
       ReportUnkillable(alive);

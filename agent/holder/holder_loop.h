@@ -87,6 +87,7 @@ class HolderLoop {
   std::optional<TimePoint> kill_at_;    // when to begin killing
   std::optional<TimePoint> next_pass_;  // while killing
   std::chrono::milliseconds pass_delay_;
+  std::optional<TimePoint> client_until_;  // when to kill the client of a container that was killed
   std::optional<TimePoint> unkillable_at_;
   std::vector<std::string> left_;  // as WriteRunLeft has them
   std::set<pid_t> noted_;

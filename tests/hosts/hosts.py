@@ -21,6 +21,7 @@ import argparse
 import atexit
 import ctypes
 import dataclasses
+import fcntl
 import functools
 import json
 import os
@@ -33,7 +34,7 @@ import sys
 import tempfile
 import unittest
 
-from tests.support.processes import kill
+from tests.support.processes import kill, pids
 from tests.support.waiting import wait_for
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -45,6 +46,7 @@ UIDS = range(20000, 50000, 2 * (MAX_HOSTS + 1))  # where the accounts of a test 
 HOSTS_OF_A_NETWORK = 250
 
 PR_SET_PDEATHSIG = 1
+NS_GET_PARENT = 0xb702  # ioctl_ns(2)
 
 _kept = []  # sockets, for as long as this process runs
 
@@ -76,7 +78,7 @@ class Options:
 @dataclasses.dataclass
 class Process:
     pid: int        # as seen from outside
-    pid_there: int  # as the host itself has it
+    pid_there: int  # as the host itself has it, in a container too
     uid: int
     state: str      # R, S, T, Z, ...
     argv: list
@@ -304,18 +306,9 @@ class Host:
         subprocess.run(["nsenter", f"--target={self.pid}", "--net", "ip", *arguments], check=True, text=True, **options)
 
     def _pids(self):
-        """Everything in the host's PID namespace, its process 1 last."""
-        try:
-            namespace = os.readlink(f"/proc/{self.pid}/ns/pid")
-        except FileNotFoundError:
-            return []
-        found = []
-        for entry in os.listdir("/proc"):
-            try:
-                if entry.isdigit() and os.readlink(f"/proc/{entry}/ns/pid") == namespace:
-                    found.append(int(entry))
-            except (FileNotFoundError, ProcessLookupError, PermissionError):
-                continue  # gone, or outside of what even root sees here
+        """Everything in the host's PID namespace and in those of its containers, its process 1 last."""
+        namespace = pid_namespaces(self.pid)[:1]
+        found = [pid for pid in pids() if namespace and namespace[0] in pid_namespaces(pid)]
         return sorted(found, key=lambda pid: (pid == self.pid, pid))
 
     @staticmethod
@@ -623,12 +616,28 @@ def write_account_file(path, mode, lines):
     path.write_text(machine.rstrip("\n") + "\n" + "\n".join(lines) + "\n")
 
 
+def pid_namespaces(pid):
+    """That of the process, and those around it, as far as they are seen from here; empty: it is gone, or none of ours."""
+    found = []
+    try:
+        fd = os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY)
+        while True:
+            found.append(os.fstat(fd).st_ino)
+            try:
+                parent = fcntl.ioctl(fd, NS_GET_PARENT)
+            finally:
+                os.close(fd)
+            fd = parent
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return found
+
+
 def read_process(pid):
     try:
         status = dict(line.split(":\t", 1) for line in
                       pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
         argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-        return Process(pid, int(status["NSpid"].split()[-1]), int(status["Uid"].split()[0]), status["State"].split()[0],
+        return Process(pid, int(status["NSpid"].split()[:2][-1]), int(status["Uid"].split()[0]), status["State"].split()[0],
                        argv.rstrip("\0").split("\0"))
     except (FileNotFoundError, ProcessLookupError):
         return None

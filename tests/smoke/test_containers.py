@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from tests.chaos.links import Link
-from tests.hosts.hosts import Hosts, check_possible
+from tests.hosts.hosts import Hosts, check_possible, read_process
 from tests.smoke.test_local import shell
 from tests.support import clusters, engines, processes
 from tests.support.json_schema import Schema
@@ -163,6 +163,16 @@ class OfAnEngine:
         self.assertIn(b"| told\n", up.out.read_bytes())
         self.assert_nothing_left()
 
+    def test_a_stopped_task_is_told_to_end(self):
+        up = self.start()
+        [task] = [process for process in hosts[0].processes() if process.argv == WAITS]
+        processes.kill(task.pid, signal.SIGSTOP)
+        wait_for(lambda: read_process(task.pid).state == "T", "the stop of the task")
+        self.down()
+        up.wait(60)
+        self.assertIn(b"| told\n", up.out.read_bytes())
+        self.assert_nothing_left()
+
     def test_one_that_does_not_end_is_killed(self):
         self.start(shell("trap '' TERM; echo on; while true; do sleep 7777; done"), task_extra='grace = "1s"\n')
         self.down()
@@ -200,6 +210,18 @@ class OfAnEngine:
         """A task that would take its time."""
         self.start(shell("trap 'sleep 7778' TERM; echo on; while true; do sleep 7777; done"), task_extra='grace = "1h"\n')
         self.down("--force", "job")
+        self.assert_nothing_left()
+
+    def test_down_force_keeps_what_it_has_written(self):
+        """Its client was stopped, and has not handed on all of it."""
+        up = self.start(shell("echo on; until [ -e go ]; do sleep 0.1; done; echo late; touch said; sleep 7777"))
+        processes.kill(engines.client(hosts[0], self.engine), signal.SIGSTOP)
+        [work] = hosts[0].home.glob(f".cache/tfdist/jobs/{self.user.job_id()}/run/work")
+        (work / "go").touch()
+        wait_for((work / "said").exists, "the last line of the task")
+        self.down("--force", "job")
+        up.wait(60)
+        self.assertEqual(self.user.run_bytes("logs", "--raw", "job", "worker:0"), b"on\nlate\n")
         self.assert_nothing_left()
 
     def test_ctrl_c_gives_it_its_grace_and_a_second_one_none(self):
@@ -409,6 +431,24 @@ class Docker(OfAnEngine, unittest.TestCase):
 
 class Podman(OfAnEngine, unittest.TestCase):
     engine = "podman"
+
+    def test_its_client_adds_nothing_to_the_output(self):
+        """The task ends, podman does not know it yet, and the client is told to go on, as what is to end is."""
+        self.start(shell("echo on; until [ -e go ]; do sleep 0.1; done"))
+        running = lambda name: [process.pid for process in hosts[0].processes() if os.path.basename(process.argv[0]) == name]
+        calls = lambda: {process.pid for process in hosts[0].processes() if process.argv[:2] == ["podman", "kill"]}
+        [monitor] = running("conmon")
+        processes.kill(monitor, signal.SIGSTOP)
+        [work] = hosts[0].home.glob(f".cache/tfdist/jobs/{self.user.job_id()}/run/work")
+        (work / "go").touch()
+        wait_for(lambda: not running("sh"), "the end of the task")
+        down = self.user.start("down", "job")
+        first = wait_for(calls, "a call of podman with the signal")
+        wait_for(lambda: calls() - first, "another one")
+        processes.kill(monitor, signal.SIGCONT)
+        self.assertEqual(down.wait(60), 0)
+        self.assertEqual(self.user.run_bytes("logs", "--raw", "job", "worker:0"), b"on\n")
+        self.assert_nothing_left()
 
 
 class HandedOn(unittest.TestCase):
