@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,13 @@ class ByteChannel {
   [[nodiscard]] virtual int PollFd() const = 0;
   // The last 64 KiB that the program has written to its stderr so far.
   [[nodiscard]] virtual std::string Stderr() const = 0;
+
+  // A second /bin/sh on the same host, over the same connection; nullptr where there is no such thing. Throws Error.
+  virtual std::unique_ptr<ByteChannel> OpenAnother(TimePoint /*deadline*/) { return nullptr; }
+  // The program reads the end of its stdin after what was written. Throws LostConnection.
+  virtual void CloseInput(TimePoint /*deadline*/) {}
+  // How the program has ended, once Read has told of the end of the file; nullopt where nothing says it by `deadline`.
+  virtual std::optional<int> ExitStatus(TimePoint /*deadline*/) { return std::nullopt; }
 
   // Tells the user something of the host at the other end, where somebody has said how.
   void Note(const std::string& text) const {

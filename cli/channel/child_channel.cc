@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -62,6 +64,8 @@ class ChildChannel : public ByteChannel {
   void Write(std::string_view bytes, TimePoint deadline) override;
   [[nodiscard]] int PollFd() const override { return both_.get(); }
   [[nodiscard]] std::string Stderr() const override { return errors_.text(); }
+  void CloseInput(TimePoint /*deadline*/) override { shutdown(stream_.get(), SHUT_WR); }
+  std::optional<int> ExitStatus(TimePoint deadline) override;
 
  private:
   // Takes what is there, without waiting. False when the child will send nothing more.
@@ -113,6 +117,17 @@ void ChildChannel::Write(std::string_view bytes, TimePoint deadline) {
     }
     errors_.Take();
   }
+}
+
+std::optional<int> ChildChannel::ExitStatus(TimePoint deadline) {
+  constexpr int kTurnMs = 5;  // it has closed its stdout, and so it ends now
+  std::optional<int> status = child_.TryWait();
+  while (!status && SystemClock().Now() < deadline) {
+    poll(nullptr, 0, kTurnMs);
+    status = child_.TryWait();
+  }
+  if (!status || !WIFEXITED(*status)) return std::nullopt;
+  return WEXITSTATUS(*status);
 }
 
 bool ChildChannel::Receive(std::string& out) {

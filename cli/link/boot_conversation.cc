@@ -23,6 +23,11 @@ constexpr std::chrono::seconds kTurn{1};
 constexpr std::chrono::seconds kPatient{25};
 // After it the user is told what is waited for.
 constexpr std::chrono::seconds kNamedAfter{5};
+// A second session is for start-up files that are slower than most: it runs them once more.
+constexpr std::chrono::seconds kAskedAfter{10};
+constexpr std::chrono::seconds kFindsOut{5};
+constexpr std::string_view kEndEarly =
+    "end it before that where nobody types: case $- in *i*) ;; *) return ;; esac";
 // Start-up files print less.
 constexpr size_t kMuchNoise = 1024 * 1024;
 constexpr size_t kMuchOnStderr = 64 * 1024;  // which is all that is kept of it
@@ -91,13 +96,38 @@ void BootConversation::WaitForMarker(TimePoint begin, TimePoint end, TimePoint d
   using ReadResult = ByteChannel::ReadResult;
   const TimePoint turn_end = SystemClock().Now() + kTurn;
   const ReadResult result = channel_->Read(buffer_, std::min(end, turn_end));
-  if (result == ReadResult::kEndOfFile) FailBeforeMarker(result, begin);
   const TimePoint now = SystemClock().Now();
+  if (result == ReadResult::kEndOfFile) {
+    ThrowIfTakenAway(result, std::min(end, now + kFindsOut));
+    FailBeforeMarker(result, begin);
+  }
   if (now >= begin + kNamedAfter && !std::exchange(named_, true)) {
     channel_->Note("logged in; waits for the start-up files of the account (.bashrc and the like)");
   }
+  if (now >= begin + std::min<std::chrono::nanoseconds>(kAskedAfter, (end - begin) / 2)) {
+    ThrowIfTakenAway(result, now);
+  }
   if (PrintsWithoutEnd() ? grace_.IsOver(deadline) : now >= end) {
     FailBeforeMarker(ReadResult::kTimeout, begin);
+  }
+}
+
+void BootConversation::ThrowIfTakenAway(ByteChannel::ReadResult result, TimePoint deadline) {
+  if (!silent_) silent_.emplace(*channel_, SystemClock().Now() + kFindsOut);
+  const auto found = silent_->FindOut(deadline);
+  if (found == SilentShell::Finding::kNoOutput) {
+    throw Error(Phase::kExec,
+                "a start-up file of the account sends what /bin/sh prints elsewhere (exec >FILE)",
+                std::string(kEndEarly));
+  }
+  const std::string said = Shown("it printed", noise_ + buffer_);
+  // What a forced command has said before it ended tells more.
+  const bool is_told = result == ByteChannel::ReadResult::kEndOfFile && !said.empty();
+  if (found == SilentShell::Finding::kInputTaken && !is_told) {
+    throw Error(
+        Phase::kExec,
+        "a start-up file of the account reads what is sent to /bin/sh, or ends the shell" + said,
+        fmt::format("let its programs read from /dev/null, or {}", kEndEarly));
   }
 }
 
@@ -124,13 +154,12 @@ void BootConversation::ThrowIfUnread(std::string_view nonce) const {
   if (TakeUpTo(' ', answer) == "2") {
     throw Error(Phase::kExec,
                 "a start-up file of the account has read a part of what was sent to /bin/sh",
-                "let its programs read from /dev/null, or end it early where nobody types: case $- "
-                "in *i*) ;; *) return ;; esac");
+                fmt::format("let its programs read from /dev/null, or {}", kEndEarly));
   }
   throw Error(Phase::kExec,
               fmt::format("a start-up file of the account runs {} instead of /bin/sh",
                           answer.empty() ? "another shell" : OnOneLine(answer)),
-              "end it before that where nobody types: case $- in *i*) ;; *) return ;; esac");
+              std::string(kEndEarly));
 }
 
 // A login shell like nologin says on stdout why it does not let us in.
@@ -196,6 +225,7 @@ std::string BootConversation::ReadBehindRefusals(std::vector<std::string>& refus
 }
 
 std::unique_ptr<ByteChannel> BootConversation::Release() {
+  silent_.reset();
   return std::make_unique<ResumedChannel>(std::move(channel_), std::exchange(buffer_, {}));
 }
 

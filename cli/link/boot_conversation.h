@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/channel/byte_channel.h"
 #include "cli/link/grace.h"
+#include "cli/link/silent_shell.h"
 
 namespace tfdist::cli {
 
@@ -22,8 +24,8 @@ class BootConversation {
 
   // Sends `script` and waits for the line that is `nonce`. Where there are 25 s or more, the account's start-up files have their own
   // limit, and the time that they take moves `deadline`; of a host that prints without end `deadline` is the limit. Throws Error(kExec) that shows
-  // what came instead, or that the script has come in part or to a shell that it is not for; LostConnection when it did not
-  // come in time.
+  // what came instead, or that the script has come in part or to a shell that it is not for, or that its output comes to nobody;
+  // LostConnection when it did not come in time.
   void Begin(std::string_view script, std::string_view nonce, TimePoint& deadline);
   // The script's next line, without its newline. Throws LostConnection when the script ends or
   // falls silent, ProtocolError when a line is longer than 64 KiB or all lines than 16 MiB.
@@ -42,6 +44,8 @@ class BootConversation {
   // Throws where the marker comes no more.
   void WaitForMarker(TimePoint begin, TimePoint end, TimePoint deadline);
   [[nodiscard]] bool PrintsWithoutEnd() const;
+  // Asks in a second session why the shell is silent or has ended, and waits until `deadline`. Throws where that tells.
+  void ThrowIfTakenAway(ByteChannel::ReadResult result, TimePoint deadline);
   [[noreturn]] void FailBeforeMarker(ByteChannel::ReadResult result, TimePoint begin) const;
 
   std::unique_ptr<ByteChannel> channel_;
@@ -51,6 +55,7 @@ class BootConversation {
   size_t noise_bytes_ = 0;  // all of them
   Grace grace_;
   bool named_ = false;  // that start-up files are waited for
+  std::optional<SilentShell> silent_;
   std::string noise_;
 };
 

@@ -125,8 +125,13 @@ KINDS = [
     Kind("MaxSessions 1", {"sshd_lines": ("MaxSessions 1",)}),
 ]
 
+ELSEWHERE = "sends what /bin/sh prints elsewhere"
+READS_ALL = "reads what is sent to /bin/sh, or ends the shell"
+
 # Not crossed with every configuration.
 MORE_KINDS = [
+    *(Kind(f"a .bashrc with {line}", {"bashrc": f"{line}\n"}, exec=words, up=words) for line, words in (
+        ("exec >~/log", ELSEWHERE), ("exec > >(cat >~/log) 2>&1", ELSEWHERE), ("echo hello; cat >/dev/null", READS_ALL), ("exit 0", READS_ALL))),
     *(Kind(f"a .bashrc with {line}", {"bashrc": f"{line}\n"}) for line in (
         "set -eu", "set -x", "umask 0777", "export CDPATH=/tmp:. IFS=/", "exec 2>&-", "trap '' TERM HUP; trap 'echo bye' EXIT",
         "head -c 3000000 /dev/zero")),

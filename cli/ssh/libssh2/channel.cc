@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/failures.h"
 #include "cli/channel/tail.h"
 #include "cli/ssh/config/library_failure.h"
+#include "cli/ssh/config/path_words.h"
 
 namespace tfdist::ssh {
 namespace {
@@ -50,6 +52,11 @@ class SshChannel : public cli::ByteChannel {
   void Write(std::string_view bytes, TimePoint deadline) override;
   [[nodiscard]] int PollFd() const override { return connection_->fd(); }
   [[nodiscard]] std::string Stderr() const override { return stderr_; }
+  std::unique_ptr<ByteChannel> OpenAnother(TimePoint deadline) override {
+    return OpenShellChannel(connection_, deadline);
+  }
+  void CloseInput(TimePoint deadline) override;
+  std::optional<int> ExitStatus(TimePoint deadline) override;
 
   // Throws Error(kExec) when the host refuses to run it, LostConnection when it does not answer.
   void StartShell(TimePoint deadline);
@@ -130,6 +137,31 @@ void SshChannel::ReceiveWhileWriting(TimePoint deadline) {
     throw LostConnection(Phase::kExec, "the program on the host has ended");
   }
   FinishAdjustment(deadline);
+}
+
+void SshChannel::CloseInput(TimePoint deadline) {
+  FinishAdjustment(deadline);
+  const auto code =
+      connection_->Finish(deadline, [&] { return libssh2_channel_send_eof(channel_); });
+  if (code == 0) return;
+  connection_->SetBroken();  // part of a packet may be on its way
+  throw LostConnection(Phase::kExec, "the host does not take the end of what it is sent");
+}
+
+// libssh2 says 0 where the host has sent no status, as of a program that a signal has ended.
+std::optional<int> SshChannel::ExitStatus(TimePoint deadline) {
+  const auto code =
+      connection_->Finish(deadline, [&] { return libssh2_channel_wait_closed(channel_); });
+  char* signal = nullptr;
+  size_t signal_bytes = 0;
+  if (code != 0 || libssh2_channel_get_exit_signal(channel_, &signal, &signal_bytes, nullptr,
+                                                   nullptr, nullptr, nullptr) != 0) {
+    return std::nullopt;
+  }
+  const bool was_killed = signal != nullptr;
+  libssh2_free(connection_->session(), signal);
+  if (was_killed) return std::nullopt;
+  return libssh2_channel_get_exit_status(channel_);
 }
 
 // Reading may have left part of a window adjustment unsent.

@@ -3,8 +3,11 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/failures.h"
@@ -24,8 +27,11 @@ constexpr std::chrono::seconds kMute{4};
 // An ssh that uses a connection, with -v: so it tells what the host answers to its wish for a session.
 class SessionChannel : public cli::ByteChannel {
  public:
-  SessionChannel(std::unique_ptr<cli::ByteChannel> ssh, std::string master)
-      : ssh_(std::move(ssh)), master_(std::move(master)) {}
+  SessionChannel(const Target& target, const MasterPlace& place)
+      : argv_(ThroughMaster(place.socket, target, {"-v"}, "/bin/sh")),
+        held_(place.held),
+        ssh_(cli::OpenChildChannel(argv_, held_)),
+        master_(place.socket) {}
 
   // Waits for that answer. False: the host opens no session. An ssh that does not tell of it is taken at its word: at `deadline`, and at
   // `mute_until` where it has told of nothing, as one that somebody has put around ssh, and that keeps these words.
@@ -58,8 +64,15 @@ class SessionChannel : public cli::ByteChannel {
   void Write(std::string_view bytes, TimePoint deadline) override { ssh_->Write(bytes, deadline); }
   [[nodiscard]] int PollFd() const override { return ssh_->PollFd(); }
   [[nodiscard]] std::string Stderr() const override { return WithoutSteps(ssh_->Stderr()); }
+  std::unique_ptr<cli::ByteChannel> OpenAnother(TimePoint /*deadline*/) override {
+    return cli::OpenChildChannel(argv_, held_);
+  }
+  void CloseInput(TimePoint deadline) override { ssh_->CloseInput(deadline); }
+  std::optional<int> ExitStatus(TimePoint deadline) override { return ssh_->ExitStatus(deadline); }
 
  private:
+  const std::vector<std::string> argv_;
+  const std::shared_ptr<const void> held_;
   std::unique_ptr<cli::ByteChannel> ssh_;
   const std::string master_;  // its control socket
   std::string first_;         // read while the session was opened
@@ -80,9 +93,7 @@ std::unique_ptr<cli::ByteChannel> OpenSessionChannel(const Target& target, TimeP
   MasterPlace place = TakeMasterPlace(target, deadline);
   while (true) {
     target.Begin({"shell", kWaitsForShell, Within(target.limits.exec, deadline)});
-    auto channel = std::make_unique<SessionChannel>(
-        cli::OpenChildChannel(ThroughMaster(place.socket, target, {"-v"}, "/bin/sh"), place.held),
-        place.socket);
+    auto channel = std::make_unique<SessionChannel>(target, place);
     if (channel->IsOpened(SystemClock().Now() + kMute, Within(target.limits.exec, deadline)))
       return channel;
     place = PlaceInsteadOf(place, target, deadline);
