@@ -9,7 +9,7 @@ import signal
 from typing import Callable
 
 from tests.chaos.world import SLOTS
-from tests.support import processes
+from tests.support import engines, processes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Effects:
     loses_tail: bool = False  # what was in a task's pipe may be lost
     loses_host: bool = False  # the coordinator may count the host as lost
     may_end: bool = False     # somebody asks for the end of the job
+    may_fail: bool = False    # tasks cannot be started again for a while
     may_stay: bool = False    # a process without session and environment may survive, and `down` names it (README, "What it promises")
     loses_text: bool = False  # output may be lost, and is counted
     ends_cli: bool = False    # `up` may end with its exit code for a killed or cut command
@@ -162,6 +163,22 @@ def down(round, _):
     round.end_it()
 
 
+def down_by_force(round, _):
+    round.end_it("--force")
+
+
+def interrupt_cli(round, _):
+    if round.cli.poll() is None:
+        round.cli.send_signal(signal.SIGINT)
+
+
+def kill_daemon(round, slot):
+    """The containers go on: each has a process that looks after it."""
+    host = round.world.hosts[slot]
+    engines.kill_docker(host)
+    return lambda: round.world.containers.start_engine(host)
+
+
 RESTARTS = Effects(restarts=True)
 LOST = Effects(restarts=True, loses_host=True, loses_tail=True)
 OTHERS = tuple(range(1, SLOTS))  # hosts without the coordinator
@@ -207,4 +224,18 @@ NEMESES = [
     Nemesis("power cut", crash, effects=LOST, slots=OTHERS, weight=1),
     Nemesis("kill keeper and agent", kill_keeper_and_agent, effects=LOST, slots=OTHERS, weight=1),
 ]
-BY_NAME = {nemesis.name: nemesis for nemesis in NEMESES}
+# Of tasks in containers, too.
+CONTAINER_NEMESES = [
+    Nemesis("kill client", killer("client"), effects=Effects(restarts=True, loses_tail=True), weight=16),
+    Nemesis("Ctrl-C", interrupt_cli, effects=Effects(may_end=True), while_deploying=True, weight=8),
+    Nemesis("down --force", down_by_force, effects=Effects(may_end=True), while_deploying=True, weight=8),
+]
+DOCKER_NEMESES = [
+    Nemesis("kill daemon", kill_daemon, effects=Effects(restarts=True, loses_tail=True, may_fail=True), weight=16),
+]
+BY_NAME = {nemesis.name: nemesis for nemesis in NEMESES + CONTAINER_NEMESES + DOCKER_NEMESES}
+
+
+def nemeses_for(engine):
+    """`engine`: one of containers.ENGINES; None: tasks have no containers."""
+    return NEMESES + (CONTAINER_NEMESES if engine else []) + (DOCKER_NEMESES if engine == "docker" else [])

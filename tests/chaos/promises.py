@@ -14,6 +14,7 @@ STALE = 3          # seconds that an event may take to the disk, and so to whoev
 SECOND = 10 ** 9
 OUTPUT_LOST = "its last output may be lost, at most 192 KiB"  # what the end of a run says whose holder was killed
 KILLED_HOLDER_BYTES = 192 << 10
+DAEMON_IS_GONE = re.compile(rb'time="[^"]*" level=error msg="error waiting for container: [^"]*"\n')
 EXIT_CODES = {"succeeded": 0, "failed": 1, "stopped": 1}
 
 
@@ -40,7 +41,10 @@ def check(round):
             continue
         of_job = {key: me for key, me in starts.items() if me["job"] == job}
         events_are_sound(round, events)
-        exits_are_kept(round, events, of_job)
+        if round.world.containers:
+            exits_of_containers_are_kept(round, events, of_job)
+        else:
+            exits_are_kept(round, events, of_job)
         policy_was_followed(round, status, events, of_job)
         logs_are_exact(round, job, status, events, of_job)
     exit_codes_agree(round, seen)
@@ -146,6 +150,17 @@ def nothing_is_left(round, seen):
         world.clear_host(0)
     wait_for(lambda: not world.left(round.mark), lambda: f"nothing is left; there is {world.left(round.mark)}",
              UNCOMMITTED if unknown else 30)
+    if world.containers:
+        no_container_is_left(round, seen)
+
+
+def no_container_is_left(round, jobs):
+    """Of a host that was gone, and of an engine that was, `down` removes what is still recorded."""
+    if round.forsaken or round.may("may_fail"):
+        for job in jobs:
+            round.world.user.run("down", job, seconds=END)
+    left = round.world.containers.left
+    wait_for(lambda: not left(), lambda: f"no container is left; there is {left()}", 30)
 
 
 def coordinator_waits_alone(round):
@@ -234,12 +249,30 @@ def exits_are_kept(round, events, starts):
         expect((said["code"], said["signal"]) == (me["exit"], 0), f"{me} has ended, told was {said}")
 
 
+def exits_of_containers_are_kept(round, events, starts):
+    """The same: by their order, as a task does not see its pid on the host."""
+    may_be_lost = any(round.may(effect) for effect in ("loses_tail", "loses_host", "loses_text"))
+    told = {}
+    for fields in kinds(events, "task"):
+        if fields["state"] == "exited":
+            told.setdefault((fields["task"], fields["attempt"]), []).append(fields["exit"])
+    for (task, start), me in sorted(starts.items()):
+        if me["exit"] is None or may_be_lost:
+            continue
+        exits = told.get((task, me["attempt"]), [])
+        codes = [(end["code"], end["signal"]) for end in exits]
+        expect((me["exit"], 0) in codes, f"{me} has ended as its start {start}, told was {exits}")
+        del exits[:codes.index((me["exit"], 0)) + 1]
+
+
 def policy_was_followed(round, status, events, starts):
     result = status["result"]
     allowed = {"succeeded"}
     if round.may("may_end"):
         allowed.add("stopped")
     if round.may("loses_host") and (not round.spare or len(round.strikes) > 1):
+        allowed.add("failed")
+    if round.may("may_fail"):
         allowed.add("failed")
     if round.may("loses_text") and (round.may("restarts") or round.ends):
         allowed.add("failed")  # nothing can be started where the disk is full
@@ -412,7 +445,10 @@ def what_is_lost_is_counted(task, data, mine, status, not_counted=0):
 
 
 def read_log(round, task, data, mine):
-    """{start: how many lines}; anything else than one line after the other is an error."""
+    """{start: how many lines}; anything else than one line after the other is an error. docker's client says in a task's
+    output that its daemon is gone."""
+    if any(strike.nemesis.name == "kill daemon" for strike in round.strikes):
+        data = DAEMON_IS_GONE.sub(b"", data)
     numbers, at, order = {}, 0, sorted(mine)
     for index, start in enumerate(order):
         number = 0

@@ -11,7 +11,7 @@ import threading
 import time
 
 from tests.chaos import promises, task
-from tests.chaos.nemeses import BY_NAME, NEMESES, Effects, Nemesis
+from tests.chaos.nemeses import BY_NAME, Effects, Nemesis, nemeses_for
 from tests.chaos.world import SLOTS
 from tests.support import processes
 from tests.support.clusters import toml_list
@@ -57,7 +57,8 @@ class Round:
     def _draw(self, only):
         """Everything that chance decides beforehand, in one place: a seed names it."""
         chance = self.chance
-        known = [nemesis for nemesis in NEMESES if not only or nemesis.name in only]
+        containers = self.world.containers
+        known = [nemesis for nemesis in nemeses_for(containers and containers.kind) if not only or nemesis.name in only]
         count = chance.choices((0, 1, 2, 3), (1, 10, 5, 2))[0] if not self.life else int(self.life / SECONDS_A_STRIKE)
         drawn = chance.choices(known, [nemesis.weight for nemesis in known], k=count)
         if not self.life and BY_NAME["down"] in known and chance.random() < ENDED_EARLY:
@@ -121,9 +122,9 @@ class Round:
         self.commands.append(command)
         return command
 
-    def end_it(self):
+    def end_it(self, *options):
         """`down`, and a look at the hosts in the moment in which it has ended."""
-        command = self.start_command("down", self.name)
+        command = self.start_command("down", *options, self.name)
         command.looking = threading.Thread(target=self._look_behind, args=(command,))
         command.looking.start()
 
@@ -203,6 +204,7 @@ ports = {{ worker = 2222, ps = 2223 }}
 [task]
 command = {toml_list(["python3", "-I", "-S", "task.py", str(self.diary)])}
 workdir = "{self.world.program}"
+{self.world.containers.settings(self.diary) if self.world.containers else ""}
 gpus = 0
 grace = "3s"
 output = "{self.output}"

@@ -14,7 +14,8 @@ import threading
 import time
 import traceback
 
-from tests.chaos.nemeses import NEMESES
+from tests.chaos.containers import ENGINES
+from tests.chaos.nemeses import BY_NAME, nemeses_for
 from tests.chaos.round import Round
 from tests.chaos.world import World
 from tests.support.tfdist import ROOT
@@ -54,9 +55,9 @@ class Table:
             return
         print(f"\n{rounds} rounds in {time.monotonic() - self.began:.0f} s, median {sorted(self.times)[rounds // 2]:.1f} s; "
               + ", ".join(f"{count} with {strikes}" for strikes, count in sorted(self.together.items())) + " strikes")
-        for nemesis in NEMESES:
-            if self.struck[nemesis.name]:
-                print(f"  {self.struck[nemesis.name]:5}  {nemesis.name}")
+        for name in BY_NAME:
+            if self.struck[name]:
+                print(f"  {self.struck[name]:5}  {name}")
         print(f"rounds that broke a promise: {len(self.broken)}")
         for seed, failure in self.broken:
             print(f"  seed {seed}: {failure}")
@@ -67,8 +68,9 @@ def arguments(words=None):
     parser.add_argument("--seed", type=int, help="of the first round; by default the time")
     parser.add_argument("--rounds", type=int, help="by default 30, with --seed 1, with --minutes as many as there is time for")
     parser.add_argument("--minutes", type=float, help="no new round begins after so long")
-    parser.add_argument("--only", action="append", default=[], choices=[nemesis.name for nemesis in NEMESES],
-                        metavar="NEMESIS", help="draw from these alone: " + ", ".join(n.name for n in NEMESES))
+    parser.add_argument("--only", action="append", default=[], choices=BY_NAME,
+                        metavar="NEMESIS", help="draw from these alone: " + ", ".join(BY_NAME))
+    parser.add_argument("--engine", choices=ENGINES, help="run the tasks in containers, with this engine on each host")
     parser.add_argument("--life", type=float, metavar="SECONDS", help="let each job run for SECONDS, with a strike every 6 s")
     parser.add_argument("--quick", action="store_true", help="no strike makes a host count as lost: that takes 10 s each")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run each seed N times")
@@ -79,7 +81,7 @@ def arguments(words=None):
     if given.rounds is None:
         given.rounds = 10 ** 9 if given.minutes else 1 if given.seed is not None else 30
     if (given.quick or given.life) and not given.only:
-        given.only = [nemesis.name for nemesis in NEMESES if not nemesis.effects.loses_host
+        given.only = [nemesis.name for nemesis in nemeses_for(given.engine) if not nemesis.effects.loses_host
                       and not (given.life and nemesis.effects.may_end)]
     if given.seed is None:
         given.seed = int(time.time())
@@ -101,7 +103,8 @@ def one_round(world, seed, again, given, table):
         failure = traceback.format_exc().splitlines()[-1][:300]
         print(f"BROKEN {round.describe()}\n{traceback.format_exc()}", flush=True)
     if failure:
-        print(f"  kept in {round.keep(given.keep)}\n  again: scripts/chaos --seed {seed}", flush=True)
+        with_engine = f" --engine {given.engine}" if given.engine else ""
+        print(f"  kept in {round.keep(given.keep)}\n  again: scripts/chaos --seed {seed}{with_engine}", flush=True)
         round.end_by_force()
     table.add(round, time.monotonic() - began, failure)
     return failure is None
@@ -114,7 +117,7 @@ def rounds_of_a_thread(seeds, given, table):
         while (drawn := table.next_of(seeds, given)) is not None:
             if world is None:
                 with table.lock:  # looks for a network that nobody has
-                    world, in_this_world = World(), 0
+                    world, in_this_world = World(given.engine), 0
             held = one_round(world, *drawn, given, table)
             in_this_world += 1
             if not held or in_this_world == ROUNDS_OF_A_WORLD:

@@ -61,6 +61,12 @@ def number_of(job):
     return "0." + "".join(f"{int(digit, 16):02}" for digit in job.rsplit("-", 1)[1])
 
 
+def has_account(uid):
+    """A container without root may have this account only."""
+    with open("/proc/self/uid_map", encoding="ascii") as ranges:
+        return any(int(first) <= uid < int(first) + int(count) for first, _, count in map(str.split, ranges))
+
+
 def escape(clear_environment, new_session, program=("/bin/sleep",), uid=None):
     """A grandchild that has no parent of ours, nor, perhaps, session, environment or account."""
     if os.fork() > 0:
@@ -69,7 +75,7 @@ def escape(clear_environment, new_session, program=("/bin/sleep",), uid=None):
         os.setsid()
     if os.fork() == 0:
         environment = {} if clear_environment else dict(os.environ)
-        if uid is not None:
+        if uid is not None and has_account(uid):
             os.setuid(uid)
         marks = [os.environ["CHAOS_MARK"], number_of(os.environ["TFDIST_JOB_ID"])]
         os.execve(program[0], [os.path.basename(program[0]), *program[1:], *marks], environment)

@@ -40,6 +40,17 @@ def round_of(*nemeses):
 class Exits(unittest.TestCase):
     DIARY = {("worker:0", 1): {"task": "worker:0", "attempt": 1, "pid": 7, "exit": 3}}
 
+    def test_of_a_container_it_is_known_by_its_order(self):
+        told = [event(number, 900 + number, "task", task="worker:0", attempt=1, run=number, state="exited", exit=exit_of(code))
+                for number, code in enumerate((137, 3, 0), 1)]
+        starts = lambda *codes: {("worker:0", start): {"task": "worker:0", "attempt": 1, "pid": 1, "exit": code}
+                                 for start, code in enumerate(codes, 1)}
+        for codes in ((3, 0), (None, 3, 0), (3, None)):
+            promises.exits_of_containers_are_kept(round_of("kill agent"), told, starts(*codes))
+        for codes in ((0, 3), (3, 3), (4,)):
+            with self.assertRaises(promises.Broken):
+                promises.exits_of_containers_are_kept(round_of("kill agent"), told, starts(*codes))
+
     def test_an_exit_that_is_told_is_kept(self):
         promises.exits_are_kept(round_of("kill agent"), events(exited_at=950, code=3), self.DIARY)
 

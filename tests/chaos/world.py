@@ -1,14 +1,14 @@
 """Four hosts with links of their own, a user, and the diaries of tasks: what the rounds of a batch share."""
 
-import os
 import pathlib
 import re
 import shutil
 import tempfile
 
+from tests.chaos.containers import Containers
 from tests.chaos.links import Link
 from tests.chaos.task import number_of
-from tests.hosts.hosts import Hosts, read_process
+from tests.hosts.hosts import Hosts, pid_namespaces, read_process
 from tests.support import processes
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
@@ -28,6 +28,7 @@ ROLES = {
     "start": lambda argv: argv[1:2] == ["start"],
     "sshd": lambda argv: re.match(r"sshd(-session)?: trainer", argv[0]) is not None,
     "task": lambda argv: argv[0] == "python3" and "task.py" in argv,
+    "client": lambda argv: argv[0] in ("docker", "podman") and argv[1:2] == ["run"],
 }
 
 
@@ -38,20 +39,15 @@ def read_environ(pid):
         return b""
 
 
-def pid_namespace(pid):
-    try:
-        return os.readlink(f"/proc/{pid}/ns/pid")
-    except OSError:  # gone
-        return None
-
-
 class World:
-    def __init__(self):
+    def __init__(self, engine=None):
+        """`engine`: one of containers.ENGINES, which runs the tasks."""
         self.hosts = Hosts(SLOTS + 1, own_network=True, own_clock=True)
         self.user = Tfdist("chaos")
         self.links = [Link(host) for host in self.hosts]
         self.hosts[1].options.uptime = 86_400  # the clocks of machines have nothing in common
         self.hosts[2].uid = 0  # an account that may end every process
+        self.containers = Containers(self.hosts, engine) if engine else None
         self.small_disks = set()  # slots whose jobs lie on a small disk of their own
         self.hides_processes = False
         # Hosts have folders of their own under /tmp and /home; this one is the machine's.
@@ -61,6 +57,8 @@ class World:
         self.program.mkdir()
         shutil.copy(HERE / "task.py", self.program)
         self.hosts.start()
+        if self.containers:
+            self.containers.start()
 
     def close(self):
         self.heal()
@@ -83,10 +81,10 @@ class World:
 
     def left(self, mark):
         """What is left of jobs on the hosts: {host: [(pid, command)]}; `mark` finds what has escaped a task."""
-        names = {pid_namespace(host.pid): host.name for host in self.hosts if host.pid}
+        names = {namespace: host.name for host in self.hosts if host.pid for namespace in pid_namespaces(host.pid)[:1]}
         found = {}
         for pid in processes.pids():  # one walk for all hosts: this is asked again and again
-            name = names.get(pid_namespace(pid))
+            name = next((names[namespace] for namespace in pid_namespaces(pid) if namespace in names), None)
             process = read_process(pid) if name else None
             if process is None or process.state == "Z" or not process.argv[0]:
                 continue
@@ -137,6 +135,8 @@ class World:
         self.hosts[slot].wait_until_up()
         if self.hides_processes:
             self._mount_proc(slot)
+        if self.containers:
+            self.containers.start_engine(self.hosts[slot])
 
     def clear_host(self, slot):
         """Ends by force what may rightly still be there, so that the next round begins clean."""

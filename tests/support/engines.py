@@ -32,6 +32,10 @@ COMMANDS = ("sh", "cat", "echo", "env", "false", "id", "ls", "pwd", "sleep", "to
 # Debian's crun refuses the mixed cgroups that some machines have; the kernel may have no overlay for a nested host.
 PODMAN = {"containers.conf": '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n',
           "storage.conf": '[storage]\ndriver = "vfs"\n'}
+# What podman of a root account reads of these, it is told; and it would take this machine's storage.
+ROOTS_STORAGE = 'graphroot = "/home/trainer/.local/share/containers/storage"\nrunroot = "/run/containers/storage"\n'
+ROOTS_PODMAN = ("CONTAINERS_CONF=/home/trainer/.config/containers/containers.conf",
+                "CONTAINERS_STORAGE_CONF=/home/trainer/.config/containers/storage.conf")
 
 
 def check_possible():
@@ -48,6 +52,10 @@ def prepare(host):
         (folder / name).write_text(text)
     # podman's one way to a registry without TLS.
     (folder / "registries.conf").write_text(f'[[registry]]\nlocation = "{host.address.rsplit(".", 1)[0]}.1:{REGISTRY_PORT}"\ninsecure = true\n')
+    if host.uid == 0:
+        with open(folder / "storage.conf", "a", encoding="utf-8") as storage:
+            storage.write(ROOTS_STORAGE)
+        (host.home / ".bashrc").write_text(f"export {' '.join(ROOTS_PODMAN)}\n")  # bash reads it for every command over SSH
     for path in (folder.parent, folder, *folder.iterdir()):
         os.chown(path, host.uid, host.uid)
 
@@ -58,8 +66,8 @@ def start_docker(host, group=None, name="docker"):
     command = ["dockerd", "--iptables=false", "--bridge=none", "--storage-driver=vfs", f"--data-root=/home/{name}",
                f"--exec-root=/run/{name}", f"--pidfile=/run/{name}.pid", "--host=unix:///run/docker.sock",
                f"--group={group or host.user}"]
-    with open(log, "wb") as output:  # it ends with its host, and is nobody's child
-        subprocess.run(["setsid", "--fork", "nsenter", f"--target={host.pid}", "--mount", "--pid", "--uts", "--ipc", *command],
+    with open(log, "wb") as output:  # it ends with its host, and is the child of the host's process 1
+        subprocess.run(["nsenter", f"--target={host.pid}", "--mount", "--pid", "--uts", "--ipc", "--net", "setsid", "--fork", *command],
                        stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=True)
     wait_for(lambda: b"API listen on" in log.read_bytes(), lambda: f"dockerd: {log.read_text()}")
 
@@ -76,14 +84,11 @@ def kill_docker(host):
 def docker_hangs(host):
     """It takes connections, and answers nothing."""
     [daemon] = [process.pid for process in host.processes() if process.argv[0] == "dockerd"]
-    status = pathlib.Path(f"/proc/{daemon}/status").read_text()
-    parent = int(re.search(r"(?m)^PPid:\t(\d+)$", status)[1])  # nsenter, which stops when its child does
     os.kill(daemon, signal.SIGSTOP)
     try:
         yield
     finally:
         os.kill(daemon, signal.SIGCONT)
-        os.kill(parent, signal.SIGCONT)
 
 
 # The account of a registry that asks for one.
@@ -111,7 +116,8 @@ def docker(host, *arguments):
 
 
 def podman(host, *arguments):
-    return host.run_as(host.user, ["podman", *arguments]).stdout
+    told = ROOTS_PODMAN if host.uid == 0 else ()
+    return host.run_as(host.user, ["env", *told, "podman", *arguments]).stdout
 
 
 def ask(host, engine, *arguments):
@@ -153,10 +159,10 @@ def layer(files=None, tree=None):
     return output.getvalue()
 
 
-def write_archive(path, layers, name="train:3", architecture="amd64", mode="w"):
+def write_archive(path, layers, name="train:3", architecture="amd64", mode="w", entrypoint=None):
     """As `docker save` writes it. Returns the image's id."""
     hashes = [hashlib.sha256(one).hexdigest() for one in layers]
-    config = json.dumps({"architecture": architecture, "os": "linux", "config": {"Env": ["PATH=/bin"]},
+    config = json.dumps({"architecture": architecture, "os": "linux", "config": {"Env": ["PATH=/bin"], "Entrypoint": entrypoint},
                          "rootfs": {"type": "layers", "diff_ids": [f"sha256:{one}" for one in hashes]}}).encode()
     image = hashlib.sha256(config).hexdigest()
     with tarfile.open(path, mode) as tar:
