@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "cli/clean/ask_all.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/report.h"
+#include "cli/stream/host_fold.h"
 
 namespace tfdist::cli {
 namespace {
@@ -69,20 +69,22 @@ void MergeThoseWithOneFolder(HostsSurvey& survey) {
 HostsSurvey SurveyHosts(const Plan& plan) {
   auto answers = AskAll<HostSurvey>(plan.hosts, plan.ssh, Survey);
   HostsSurvey survey;
+  std::vector<Error> errors;
   for (size_t at = 0; at < answers.size(); ++at) {
     if (answers[at].error) {
-      PrintError(*answers[at].error);
+      errors.push_back(*answers[at].error);
       ++survey.unanswered;
       survey.silent.insert(MachineOf(plan.hosts[at]));
     } else {
       const auto& refused = answers[at].answer.refused;
       if (!refused.empty())
-        PrintError(RefusedFolders(Phase::kFiles, refused).WithHost(plan.hosts[at].name));
+        errors.push_back(RefusedFolders(Phase::kFiles, refused).WithHost(plan.hosts[at].name));
       (refused.empty() ? survey.seen : survey.silent).insert(MachineOf(plan.hosts[at]));
       survey.answering.push_back(plan.hosts[at]);
       survey.hosts.push_back(std::move(answers[at].answer));
     }
   }
+  PrintErrors(errors);
   MergeThoseWithOneFolder(survey);
   return survey;
 }

@@ -19,12 +19,12 @@
 #include "cli/plan/host_count.h"
 #include "cli/render/settings.h"
 #include "cli/render/table.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/kept_text.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/show/workdir_look.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 #include "wire/data.h"
 
@@ -110,20 +110,15 @@ void PrintOne(std::string_view word, const Error& error) {
 
 // As PrintErrors (report.h): what many hosts share is said once.
 void PrintFindings(const std::vector<Finding>& findings, Severity severity) {
-  constexpr size_t kMostOneByOne = 3;
   std::vector<Error> errors;
   for (const Finding& finding : findings) {
     if (finding.severity != severity) continue;
     errors.push_back(Error(Phase::kRun, finding.check + ": " + finding.what, finding.remedy)
                          .WithHost(finding.host));
   }
-  for (const std::vector<Error>& alike : GroupErrors(errors)) {
-    const size_t shown = alike.size() <= kMostOneByOne ? alike.size() : 1;
-    for (size_t i = 0; i < shown; ++i) PrintOne(Word(severity), alike[i]);
-    if (shown == alike.size()) continue;
-    std::vector<std::string> others;
-    for (size_t i = shown; i < alike.size(); ++i) others.push_back(alike[i].host());
-    Print("  the same on {}: {}\n", Counted(others.size(), "more host"), FoldHosts(others));
+  for (const FoldedError& folded : FoldErrors(errors)) {
+    PrintOne(Word(severity), folded.all.front());
+    if (!folded.elsewhere.empty()) Print("  {}\n", folded.elsewhere);
   }
 }
 

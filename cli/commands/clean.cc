@@ -90,6 +90,7 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
   });
   bool all_went = true;
   std::set<std::string> removed;
+  std::vector<Error> errors;
   for (size_t at = 0; at < answers.size(); ++at) {
     const std::string& host = proposal.found.answering[at].name;
     const auto& [removal, error] = answers[at];
@@ -107,12 +108,13 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
         (*report)["in_use"].push_back({{"host", host}, {"why", used}});
     }
     for (const protocol::KeptPath& kept : removal.kept) {
-      PrintError(NotRemoved(Phase::kFiles, kept).WithHost(host));
+      errors.push_back(NotRemoved(Phase::kFiles, kept).WithHost(host));
       if (report != nullptr) (*report)["kept"].push_back({{"host", host}, {"why", kept.why}});
     }
-    if (error) PrintError(*error);
+    if (error) errors.push_back(*error);
     all_went = all_went && !error && removal.kept.empty();
   }
+  PrintErrors(errors);
   NoteRemoved(removed);
   return all_went;
 }

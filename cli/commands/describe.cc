@@ -12,9 +12,9 @@
 #include "cli/find/begun.h"
 #include "cli/find/find_job.h"
 #include "cli/render/table.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

@@ -21,10 +21,10 @@
 #include "cli/link/bootstrap.h"
 #include "cli/link/grace.h"
 #include "cli/plan/container_clients.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/slurm/srun_transport.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 #include "cli/stream/running_tasks.h"
 #include "job/state.h"
@@ -280,14 +280,19 @@ void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>
     swept[at] = SweepHost(record, slots[at], force);
     have_answered[at] = true;
   });
+  std::vector<Error> errors;
   for (size_t at = 0; at < slots.size(); ++at) {
     const std::string& host = record.hosts[static_cast<size_t>(slots[at])].name;
     if (failures[at]) {
       report.unreachable.push_back(host);
-      report.details.emplace_back(WithHost(*failures[at], host).what());
+      errors.push_back(WithHost(*failures[at], host));
     } else {
       ReportSwept(report, host, swept[at], may_come);
     }
+  }
+  for (const FoldedError& folded : FoldErrors(errors)) {
+    report.details.emplace_back(folded.all.front().what());
+    if (!folded.elsewhere.empty()) report.details.push_back("  " + folded.elsewhere);
   }
 }
 

@@ -22,8 +22,9 @@ TEST(EndJob, AHostWhoseAnswersAreMalformedIsToldAsOneThatGaveNone) {
   const EndReport report = EndJob(record, false);
   EXPECT_EQ(report.unreachable, (std::vector<std::string>{"host0", "host1"}));
   ASSERT_EQ(report.details.size(), 2U);
-  EXPECT_NE(report.details[1].find("host1: "), std::string::npos) << report.details[1];
-  EXPECT_NE(report.details[1].find("malformed"), std::string::npos) << report.details[1];
+  EXPECT_EQ(report.details[0].rfind("host0: ", 0), 0U) << report.details[0];
+  EXPECT_NE(report.details[0].find("malformed"), std::string::npos) << report.details[0];
+  EXPECT_EQ(report.details[1], "  the same on 1 more host: host1");
 }
 
 TEST(EndJob, AHostThatHasNothingOfTheJobIsConfirmed) {

@@ -24,10 +24,10 @@
 #include "cli/job/connector.h"
 #include "cli/job/job_record.h"
 #include "cli/render/quote.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/stream/end_at_limit.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

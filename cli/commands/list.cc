@@ -23,9 +23,9 @@
 #include "cli/job/job_record.h"
 #include "cli/plan/host_count.h"
 #include "cli/render/table.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 #include "job/layout.h"
 

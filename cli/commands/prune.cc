@@ -18,10 +18,10 @@
 #include "cli/job/connector.h"
 #include "cli/link/house.h"
 #include "cli/show/consent.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {
@@ -281,9 +281,11 @@ int ExitCodeOf(const std::vector<const JobRecord*>& kept, const Surveys& surveys
   const auto unknown = static_cast<size_t>(std::ranges::count_if(
       kept, [&](const JobRecord* record) { return !WhatIsLeft(*record, surveys).is_known; }));
   if (unknown == 0) return kExitSuccess;
+  std::vector<Error> errors;
   for (const auto& [machine, surveyed] : surveys) {
-    if (surveyed.error) PrintError(*surveyed.error);
+    if (surveyed.error) errors.push_back(*surveyed.error);
   }
+  PrintErrors(errors);
   PrintError(Error(Phase::kFiles,
                    fmt::format("{}: not known whether files of tasks are left",
                                CountedOf(unknown, kept.size(), "kept job")),

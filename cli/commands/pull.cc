@@ -33,11 +33,11 @@
 #include "cli/pull/brought.h"
 #include "cli/pull/local_copy.h"
 #include "cli/pull/remote_files.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/print_json.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
 #include "cli/stream/end_at_interrupt.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

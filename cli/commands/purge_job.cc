@@ -94,18 +94,21 @@ bool PurgeOfJob::Run() {
   const std::string stays = KeptText(KeptWhere(false));
   const auto failures = ForEachHost(slots_.size(), [this](size_t slot) { RemoveSlot(slot); });
   bool all_removed = true;
+  std::vector<Error> errors;
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    if (!failures[slot]) SayWhatWasRemoved(slot);
+    if (!failures[slot]) SayWhatWasRemoved(slot, errors);
     const std::string& host = record_.hosts[slot].name;
-    if (failures[slot]) PrintError(WithHost(*failures[slot], host));
+    if (failures[slot]) errors.push_back(WithHost(*failures[slot], host));
     if (const auto& unseen = slots_[slot].unseen) {
-      PrintError(Error(Phase::kDown, "kept {keep}: it could not be looked at: " + unseen->cause(),
-                       fmt::format("tfdist down --purge {} again", record_.id))
-                     .WithHost(host));
+      errors.push_back(Error(Phase::kDown,
+                             "kept {keep}: it could not be looked at: " + unseen->cause(),
+                             fmt::format("tfdist down --purge {} again", record_.id))
+                           .WithHost(host));
     }
     all_removed =
         all_removed && slots_[slot].removal.kept.empty() && !failures[slot] && !slots_[slot].unseen;
   }
+  PrintErrors(errors);
   if (!stays.empty()) {
     Say("tfdist: {}: this stays for the next job called {}\n", stays, record_.name);
     Say("  it lies in {}/keep/{} there; tfdist clean lists it where no job of the name is left\n",
@@ -131,14 +134,14 @@ void PurgeOfJob::RemoveSlot(size_t slot) {
   }
 }
 
-void PurgeOfJob::SayWhatWasRemoved(size_t slot) const {
+void PurgeOfJob::SayWhatWasRemoved(size_t slot, std::vector<Error>& errors) const {
   const std::string& host = record_.hosts[slot].name;
   const Removal& removal = slots_[slot].removal;
   if (removal.removed.empty() && removal.kept.empty())
     Say("tfdist: {}: nothing of job {} was there any more\n", host, record_.id);
   for (const std::string& path : removal.removed) Say("tfdist: {}: removed {}\n", host, path);
   for (const protocol::KeptPath& kept : removal.kept)
-    PrintError(NotRemoved(Phase::kDown, kept).WithHost(host));
+    errors.push_back(NotRemoved(Phase::kDown, kept).WithHost(host));
 }
 
 }  // namespace tfdist::cli

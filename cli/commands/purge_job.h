@@ -40,7 +40,7 @@ class PurgeOfJob {
 
   void LookForKept(size_t slot);
   void RemoveSlot(size_t slot);
-  void SayWhatWasRemoved(size_t slot) const;
+  void SayWhatWasRemoved(size_t slot, std::vector<Error>& errors) const;
   // Of each machine once.
   [[nodiscard]] std::vector<KeptOnHost> KeptWhere(bool goes) const;
 

@@ -17,8 +17,8 @@
 #include "cli/find/sites.h"
 #include "cli/job/connector.h"
 #include "cli/link/bootstrap.h"
-#include "cli/show/host_fold.h"
 #include "cli/slurm/srun_transport.h"
+#include "cli/stream/host_fold.h"
 
 namespace tfdist::cli {
 namespace {

@@ -16,8 +16,8 @@
 #include "cli/find/kept_files.h"
 #include "cli/find/last_seen.h"
 #include "cli/find/other_hosts.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/report.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 
 namespace tfdist::cli {

@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/report.h"
+#include "cli/stream/host_fold.h"
 #include "wire/refusal.h"
 
 namespace tfdist::cli {

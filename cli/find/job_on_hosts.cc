@@ -15,9 +15,9 @@
 #include "cli/find/sites.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/job_record.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/report.h"
 #include "cli/show/slow_notice.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 #include "job/layout.h"
 

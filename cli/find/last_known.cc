@@ -32,7 +32,7 @@ void PrintOtherHosts(const JobRecord& record, const Error& error) {
         seen.began_ns == 0
             ? ""
             : fmt::format("; it began {} ago", Span(WallClockNanoseconds() - seen.began_ns)));
-  for (const HostsWord& word : words) Print("host {}: {}\n", word.host, word.why);
+  PrintWords(words, ": ");
 }
 
 }  // namespace

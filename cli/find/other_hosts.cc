@@ -12,6 +12,8 @@
 #include "cli/job/connector.h"
 #include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
+#include "cli/stream/host_fold.h"
+#include "cli/stream/print.h"
 #include "wire/contact.h"
 
 namespace tfdist::cli {
@@ -104,6 +106,17 @@ std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>&
     if (failures[at]) words[at].why = fmt::format("cannot be asked: {}", failures[at]->cause());
   }
   return words;
+}
+
+void PrintWords(const std::vector<HostsWord>& words, std::string_view between) {
+  std::vector<Error> errors;
+  for (const HostsWord& word : words)
+    errors.push_back(Error(Phase::kRun, word.why).WithHost(word.host));
+  for (const FoldedError& folded : FoldErrors(errors)) {
+    const Error& first = folded.all.front();
+    Print("host {}{}{}\n", first.host(), between, first.cause());
+    if (!folded.elsewhere.empty()) Print("  {}\n", folded.elsewhere);
+  }
 }
 
 std::vector<HostsWord> AskOtherHosts(const JobRecord& record) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -35,6 +36,9 @@ std::vector<HostsWord> AskHosts(const JobRecord& record, const std::vector<int>&
                                 const std::function<bool()>& is_off = {});
 // In all slots but the first: the answer of slot i is element i - 1.
 std::vector<HostsWord> AskOtherHosts(const JobRecord& record);
+
+// "host gpu2: cannot be asked: ...", with `between` after the name; hosts with the same word are folded.
+void PrintWords(const std::vector<HostsWord>& words, std::string_view between);
 
 // Whether the first host seems to be off: some of the others do not hear it either, and none does.
 bool AllMissFirst(const std::vector<HostsWord>& words);

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/show/slow_notice.h"
-#include "cli/stream/print.h"
 
 namespace tfdist::cli {
 namespace {
@@ -46,11 +46,9 @@ std::vector<UnheardHost> AskUnheardHosts(const JobRecord& record, const JobView&
 }
 
 void PrintUnheardHosts(const JobRecord& record, const JobView& view) {
-  std::set<std::string> lines;  // slots of one host may say the same
-  for (const UnheardHost& host : AskUnheardHosts(record, view)) {
-    lines.insert(fmt::format("host {}, asked just now: {}", host.said.host, host.said.why));
-  }
-  for (const std::string& line : lines) Print("{}\n", line);
+  std::vector<HostsWord> words;
+  for (const UnheardHost& host : AskUnheardHosts(record, view)) words.push_back(host.said);
+  PrintWords(words, ", asked just now: ");
 }
 
 }  // namespace tfdist::cli

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/size_text.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/report.h"
+#include "cli/stream/host_fold.h"
 
 namespace tfdist::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/show/host_fold.h"
 #include "cli/show/report.h"
+#include "cli/stream/host_fold.h"
 
 namespace tfdist::cli {
 namespace {

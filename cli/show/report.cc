@@ -10,9 +10,9 @@
 #include "base/process_limits.h"
 #include "base/text.h"
 #include "cli/plan/container_clients.h"
-#include "cli/show/host_fold.h"
 #include "cli/show/known_end.h"
 #include "cli/show/same_end.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/print.h"
 #include "job/first_cause.h"
 
@@ -144,16 +144,9 @@ void PrintError(const Error& error) {
 }
 
 void PrintErrors(const std::vector<Error>& errors) {
-  constexpr size_t kMostOneByOne = 3;
-  for (const std::vector<Error>& alike : GroupErrors(errors)) {
-    if (alike.size() <= kMostOneByOne) {
-      for (const Error& error : alike) PrintError(error);
-      continue;
-    }
-    PrintError(alike.front());
-    std::vector<std::string> others;
-    for (size_t at = 1; at < alike.size(); ++at) others.push_back(alike[at].host());
-    Say("  the same on {}: {}\n", Counted(others.size(), "more host"), FoldHosts(others));
+  for (const FoldedError& folded : FoldErrors(errors)) {
+    PrintError(folded.all.front());
+    if (!folded.elsewhere.empty()) Say("  {}\n", folded.elsewhere);
   }
 }
 

@@ -33,8 +33,7 @@ std::string HostOfSlot(const protocol::JobState& state, int slot);
 // code still tells.
 void PrintError(const Error& error);
 
-// Errors of several hosts. Of more than three alike ones the first is printed, and the other hosts
-// in one line.
+// Errors of several hosts, folded (host_fold.h): the first, and where else it is the same.
 void PrintErrors(const std::vector<Error>& errors);
 
 // "tfdist: warning: ...", then "  try: ...".

@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
-#include "cli/show/host_fold.h"
 #include "cli/show/report.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/running_tasks.h"
 
 namespace tfdist::cli {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "base/text.h"
 #include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
+#include "cli/stream/host_fold.h"
 #include "cli/stream/running_tasks.h"
 #include "job/first_cause.h"
 #include "wire/refusal.h"
@@ -891,7 +893,8 @@ void JobFollower::ReadFromSpares() {
 void JobFollower::Miss(TaskStream& stream, const Error& why) {
   const std::string host = NameOfSlot(record_, SlotOf(stream.task));
   const Error named = why.host().empty() ? why.WithHost(host) : why;
-  unread_[why.remedy()][named.what()].push_back(stream.task);
+  unread_.push_back(named);
+  unread_tasks_[named.what()].push_back(stream.task);
   stream.done = true;
 }
 
@@ -948,15 +951,18 @@ void JobFollower::ReadOrMiss(TaskStream& stream) {
   }
 }
 
-// One line for each host, however many tasks it had, and one for the remedy of several hosts.
+// One line for each cause, however many hosts and tasks it has.
 void JobFollower::GiveUpHosts() {
-  for (const auto& [remedy, hosts] : std::exchange(unread_, {})) {
-    for (const auto& [why, tasks] : hosts) {
-      for (const std::string& task : tasks) printer_.Finish(task);
-      printer_.Note("tfdist: {}: output is missing: {}", fmt::to_string(fmt::join(tasks, ", ")),
-                    why);
-    }
-    NoteRemedy(remedy);
+  auto tasks_of = std::exchange(unread_tasks_, {});
+  for (const FoldedError& folded : FoldErrors(std::exchange(unread_, {}))) {
+    std::vector<std::string> tasks;
+    for (const Error& error : folded.all)
+      std::ranges::move(std::exchange(tasks_of[error.what()], {}), std::back_inserter(tasks));
+    for (const std::string& task : tasks) printer_.Finish(task);
+    printer_.Note("tfdist: {}: output is missing: {}", fmt::to_string(fmt::join(tasks, ", ")),
+                  folded.all.front().what());
+    if (!folded.elsewhere.empty()) printer_.Note("  {}", folded.elsewhere);
+    NoteRemedy(folded.all.front().remedy());
     incomplete_ = true;
   }
 }

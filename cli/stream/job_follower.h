@@ -191,8 +191,8 @@ class JobFollower {
   Interrupts& interrupts_;
   HostLinks own_hosts_;
   HostLinks& hosts_;
-  // Remedy -> why a host cannot be read -> its tasks.
-  std::map<std::string, std::map<std::string, std::vector<std::string>>> unread_;
+  std::vector<Error> unread_;                                     // why hosts cannot be read
+  std::map<std::string, std::vector<std::string>> unread_tasks_;  // what() of these -> the tasks
   std::map<std::string, std::string>
       cleaned_;  // task -> the host that has no folder of the job any more
   std::map<std::string, protocol::HostState> told_hosts_;  // slow or lost, as was told last

@@ -239,6 +239,11 @@ class FourHosts(OverSsh):
         self.assertEqual(self.user.status()["state"], "failed")
 
 
+def hosts_told_of(out, word):
+    """Two hosts with one word share a line."""
+    return out.count(word) + out.count("\n  the same on 1 more host: ")
+
+
 class HostsThatAreOff(OverSsh):
     """A host lost power for good, and the job failed: the others' output is what is asked for then."""
 
@@ -295,7 +300,7 @@ class HostsThatAreOff(OverSsh):
                 said = self.user.run(command)
                 self.assertEqual(said.code, 3, said)
                 self.assertRegex(said.out, r"(?m)^job \S+: running when its first host answered last; it began \d+s ago$")
-                self.assertEqual(said.out.count(": its agent last heard from the coordinator "), 2, said.out)
+                self.assertEqual(hosts_told_of(said.out, ": its agent last heard from the coordinator "), 2, said.out)
         self.assertEqual(json.loads(self.user.run("why", "--json").out)["state"], "unreachable")
 
     def test_a_first_host_that_lets_nobody_in_hides_no_other(self):
@@ -321,7 +326,7 @@ class HostsThatAreOff(OverSsh):
                     said = self.user.run(command, "job", *(["--count", "1"] if command == "top" else []))
                     self.assertEqual(said.code, 3, said)
                     self.assertIn(why, said.err, said)
-                    self.assertEqual(said.out.count("its agent last heard from the coordinator"), 2, said)
+                    self.assertEqual(hosts_told_of(said.out, "its agent last heard from the coordinator"), 2, said)
                 back()
 
     def assert_status_says_that_it_is_off(self, hosts, turn_off):
@@ -340,7 +345,7 @@ class HostsThatAreOff(OverSsh):
                                      r"the job: is it off\? \(.*\)\n  try: tfdist restart job-\S+( @\S+)? goes on with the job once it is up again; "
                                      r"tfdist down job-\S+ ends what is left$")
         self.assertNotIn("firewall", status.err)
-        self.assertEqual(status.out.count(": its agent has not heard the coordinator for "), 2, status)
+        self.assertEqual(hosts_told_of(status.out, ": its agent has not heard the coordinator for "), 2, status)
 
     def test_a_first_host_that_refuses_connections_is_not_taken_for_one_behind_a_firewall(self):
         self.assert_status_says_that_it_is_off(self.start_hosts(3), lambda host: host.crash())
@@ -671,6 +676,38 @@ class BadHosts(OverSsh):
         for host in (hosts[0], hosts[3]):
             jobs = host.home / ".cache/tfdist/jobs"
             self.assertEqual(list(jobs.rglob("h?")) if jobs.exists() else [], [])
+
+    def assert_one(self, text, others):
+        """One error, its remedy, and where else it is the same."""
+        error = r"(tfdist: .*|error: .*)\n(  try: .*\n)?"
+        self.assertRegex(text, rf"(?m)^{error}  the same {others}$")
+        self.assertEqual(len(re.findall("(?m)^  the same ", text)), 1, text)
+
+    def test_errors_that_differ_in_the_task_or_the_host_are_one(self):
+        hosts = self.start_hosts(3)
+        prefix = re.escape(hosts[0].address[:-1])
+        more = rf"on 2 more hosts: {prefix}\[2-3\]"
+        file = self.write(hosts, ["nosuch"], layout="mirrored")
+        for command in ("up", "check"):
+            said = self.user.run(command, file).expect(3)
+            self.assertEqual((said.out + said.err).count("not found in PATH"), 1, said)
+            self.assert_one(said.out + said.err, more + r" \(worker:\[1-2\]\)")
+        one = self.user.run("up", "--no-workdir", "-F", hosts.ssh_config, "-H", f"{hosts[0].name}:3", "--", "nosuch").expect(3)
+        self.assertEqual(one.err.count("not found in PATH"), 1, one)
+        self.assert_one(one.err, r"for worker:\[1-2\]")
+        self.start_detached(hosts, shell("sleep infinity"), layout="mirrored")
+        for host in hosts:
+            host.refuse_key()
+        for command in (("exec", "job", "--", "true"), ("logs", "job"), ("pull", "job"), ("status", "job"), ("why", "job"),
+                        ("clean", "--yes", self.user.folder / "cluster.toml"), ("down", "job")):
+            said = self.user.run(*command)
+            with self.subTest(command=command):
+                # `status` and `why` name the first host, which knows all, by itself.
+                apart = command[0] in ("status", "why")
+                self.assertEqual(said.err.count("does not let") + said.out.count("does not let"), 2 if apart else 1, said)
+                self.assertRegex(said.out + said.err, rf"(?m)^ +the same on 1 more host: {hosts[2].address}$" if apart else rf"(?m)^ +the same {more}$")
+        for host in hosts:
+            host.accept_key()
 
     def test_down_names_a_frozen_host_and_confirms_it_once_it_is_back(self):
         hosts = self.start_hosts(3)
