@@ -124,6 +124,11 @@ SlotInfo AsItsJob(const HostDescription& description, SlotInfo info) {
   return info;
 }
 
+// Where another task may make a file.
+bool IsBelow(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  return path.string().starts_with(folder.lexically_normal().string() + '/');
+}
+
 }  // namespace
 
 int MostThreadsOf(const std::vector<TaskDescription>& tasks) {
@@ -178,14 +183,18 @@ void CheckCommands(const HostDescription& description, const SlotFolder& folder,
     CheckStartFolder(spec, folder.work().string());
     CheckCommand(spec);
     questions.AskForPrograms(spec);
-    // A job that runs would be ended for it. Else the task says the same, as soon, and may be started again once another task has
-    // made its script.
-    if (description.replaces.empty()) continue;
+    // A job that runs would be ended for what the task itself says as soon.
+    const bool ends_a_job = !description.replaces.empty();
+    const auto may_be_made = [&](const std::filesystem::path& script) {
+      return !ends_a_job && (IsBelow(script, folder.work()) || IsBelow(script, KeptFolder(named)));
+    };
     questions.AskForScript(
         MakeSpecOfKnownWords(task, folder, named, host),
-        fmt::format("{}; if the job makes it first, tfdist down {}, then tfdist up", kScriptRemedy,
-                    description.replaces));
-    questions.AskForSyntax(spec);
+        ends_a_job ? fmt::format("{}; if the job makes it first, tfdist down {}, then tfdist up",
+                                 kScriptRemedy, description.replaces)
+                   : kScriptRemedy,
+        may_be_made);
+    if (ends_a_job) questions.AskForSyntax(spec);
   }
 }
 

@@ -709,6 +709,16 @@ class BadHosts(OverSsh):
         for host in hosts:
             host.accept_key()
 
+    def test_a_script_that_no_host_has_is_told_before_anything_starts(self):
+        hosts = self.start_hosts(2)
+        for path in ("/no/train.py", "~/train.py"):
+            file = self.write(hosts, ["python3", "-u", path], layout="mirrored")
+            for command in ("up", "check"):
+                said = self.user.run(command, file).expect(3)
+                self.assertRegex(said.out + said.err, r"command of worker:0: python3 cannot open /\S*/train\.py: No such file or directory\n  try: the path counts on that host: ")
+        self.assertEqual(self.user.run("list").out.count("failed"), 0)
+        self.user.run("up", self.write(hosts, shell("echo pass >made.py; python3 made.py"), layout="mirrored")).expect(0)
+
     def test_down_names_a_frozen_host_and_confirms_it_once_it_is_back(self):
         hosts = self.start_hosts(3)
         self.start_detached(hosts, shell("sleep infinity"))
