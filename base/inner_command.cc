@@ -145,6 +145,9 @@ class ShellText {
     return words_;
   }
 
+  // Valid after Parted().
+  [[nodiscard]] bool sets_input() const { return sets_input_; }
+
  private:
   // False: an operator, or a quote that does not end.
   bool Take(char c) {
@@ -213,6 +216,7 @@ class ShellText {
     }
     EndWord();
     is_target_ = true;
+    sets_input_ = sets_input_ || text_[at_] == '<';
     if (text_.substr(at_).starts_with("<<")) return false;
     while (at_ + 1 < text_.size() && "<>&|"sv.find(text_[at_ + 1]) != std::string_view::npos) ++at_;
     return true;
@@ -224,6 +228,7 @@ class ShellText {
   std::string word_;
   bool in_word_ = false;
   bool is_target_ = false;
+  bool sets_input_ = false;
 };
 
 // Options of a shell that are letters, -c among them. With those of the second it reads files of the user's first.
@@ -248,9 +253,11 @@ const std::string* ScriptOf(const Words& words, std::string_view known) {
 std::optional<InnerCommand> WithinShell(const Words& words, std::string_view letters) {
   const std::string* script = ScriptOf(words, letters);
   if (script == nullptr || !IsKnown(*script)) return std::nullopt;
-  auto parted = ShellText(*script).Parted();
+  ShellText text(*script);
+  auto parted = text.Parted();
   if (!parted) return std::nullopt;
   InnerCommand inner;
+  inner.sets_input = text.sets_input();
   inner.by_shell = true;
   auto word = parted->begin();
   while (word != parted->end() && IsAssignment(*word)) inner.set.push_back(std::move(*word++));
@@ -270,6 +277,12 @@ bool IsPython(std::string_view program) {
   return name.starts_with("python") && name.find_first_not_of("0123456789.", 6) == name.npos;
 }
 
+constexpr std::string_view kInputPath = "/dev/stdin";
+// Without a word more these run what they read, too.
+constexpr std::string_view kReaders[] = {"zsh",  "ksh",     "mksh",     "fish", "csh",
+                                         "tcsh", "ipython", "ipython3", "node", "julia",
+                                         "lua",  "perl",    "ruby",     "php"};
+
 // Where a script, "-", -c, -m or an option that is not known stands.
 size_t AfterPythonOptions(const Words& words) {
   if (words.empty() || !IsPython(words[0])) return words.size();
@@ -283,6 +296,29 @@ size_t AfterPythonOptions(const Words& words) {
     if (flags + 1 == word.size()) ++at;
   }
   return at;
+}
+
+bool PythonReadsInput(Words words) {
+  constexpr std::string_view kInteractive = "bBdEIOPqRsSuvi";
+  size_t at = AfterPythonOptions(words);
+  while (at < words.size() && words[at].size() > 1 && words[at][0] == '-' &&
+         words[at].find_first_not_of(kInteractive, 1) == std::string::npos) {
+    words.erase(words.begin() + static_cast<ptrdiff_t>(at));
+    at = AfterPythonOptions(words);
+  }
+  return at >= words.size() || words[at] == "-" || words[at] == kInputPath;
+}
+
+bool ShellReadsInput(const Words& words) {
+  for (size_t at = 1; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    if (!word.starts_with('-') && !word.starts_with('+')) return word == kInputPath;
+    if (word == "-" || Has(kShellLongs, word)) continue;
+    const size_t odd = word.find_first_not_of(kScriptLetters, 1);
+    if (odd != word.npos) return word[0] == '-' && word[odd] == 's';
+    if (word.find_first_of("oO") != word.npos) ++at;
+  }
+  return true;
 }
 
 }  // namespace
@@ -315,6 +351,22 @@ Words InnermostOf(Words words) {
   // Each time it becomes shorter.
   while (auto inner = InnerOf(words)) words = std::move(inner->words);
   return words;
+}
+
+std::string ReaderOfInput(Words words) {
+  while (true) {
+    auto inner = InnerOf(words);
+    if (!inner) inner = InnerOfUsersShell(words);
+    if (!inner) break;
+    if (inner->sets_input) return {};
+    words = std::move(inner->words);
+  }
+  if (words.empty() || !IsKnown(words[0])) return {};
+  const std::string_view name = NameOf(words[0]);
+  const bool reads = IsPython(name)       ? PythonReadsInput(words)
+                     : Has(kShells, name) ? ShellReadsInput(words)
+                                          : words.size() == 1 && Has(kReaders, name);
+  return reads ? words[0] : "";
 }
 
 std::optional<std::string> PythonScriptOf(const Words& words) {

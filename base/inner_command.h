@@ -15,6 +15,7 @@ struct InnerCommand {
   std::vector<std::string> words;  // not empty; the program is known
   std::vector<std::string> set;    // "NAME=value", over the variables of the outer one
   bool clears_environment = false;
+  bool sets_input = false;  // "<file"
   bool by_shell =
       false;  // which may have another program in its place: BASH_ENV, exported functions
 };
@@ -46,6 +47,10 @@ std::optional<std::string> OddPythonOptionOf(const std::vector<std::string>& wor
 
 // "run.sh" of `bash -eu run.sh`.
 std::optional<std::string> ShellScriptOf(const std::vector<std::string>& words);
+
+// The program that runs what it reads from its standard input: python3 of `python3 -u` and `nice python3 -`, bash of `bash -l`.
+// Empty: there is none, or its input is another.
+std::string ReaderOfInput(std::vector<std::string> words);
 
 // A word that a shell runs itself, as cd, source, ulimit or `for`; a few are programs, too.
 bool IsShellWord(std::string_view word);

@@ -144,6 +144,31 @@ TEST(InnerCommand, LeavesWhatOnlyTheShellKnows) {
   }
 }
 
+TEST(InnerCommand, FindsTheProgramThatRunsItsInput) {
+  for (const Words& words :
+       {Words{"python3"}, Words{"python3", "-"}, Words{"python3", "-", "x.py"},
+        Words{"python3", "-iu"}, Words{"python3", "-W", "ignore", "-u", "-i"},
+        Words{"python3", "/dev/stdin"}, Words{"env", "A=1", "nohup", "python3"},
+        Words{"sh", "-c", "exec python3 -u >log"}, Words{"bash", "-lc", "python3"}}) {
+    EXPECT_EQ(ReaderOfInput(words), "python3");
+  }
+  for (const Words& words :
+       {Words{"bash"}, Words{"bash", "-"}, Words{"bash", "-il"}, Words{"bash", "--login"},
+        Words{"bash", "-s", "x"}, Words{"bash", "-es"}, Words{"bash", "-o", "pipefail"}}) {
+    EXPECT_EQ(ReaderOfInput(words), "bash");
+  }
+  EXPECT_EQ(ReaderOfInput({"/usr/bin/node"}), "/usr/bin/node");
+  for (const Words& words :
+       {Words{"python3", "x.py"}, Words{"python3", "-c", "1"}, Words{"python3", "-m", "x"},
+        Words{"python3", "-i", "x.py"}, Words{"python3", "-V"}, Words{"python3", "--version"},
+        Words{"python3", std::string("a\0", 2)}, Words{"python3-config"}, Words{"bash", "run.sh"},
+        Words{"bash", "-c", "true"}, Words{"bash", "--version"}, Words{"bash", "--rcfile", "x"},
+        Words{"sh", "-c", "python3 <x.py"}, Words{"sh", "-c", "python3 - <<E\n1\nE"},
+        Words{"bash", "-lc", "cat x | python3"}, Words{"node", "x.js"}, Words{"sleep"}, Words{}}) {
+    EXPECT_EQ(ReaderOfInput(words), "");
+  }
+}
+
 TEST(InnerCommand, FindsTheModuleOfPython) {
   const auto package = [](const Words& words) {
     const auto module = PythonModuleOf(words);

@@ -48,11 +48,15 @@ std::string WordOf(const protocol::Text& text) {
   return kUnknown + (end == nullptr ? "" : end->substr(std::min(end->size(), end->rfind('/'))));
 }
 
-// Of `nohup python3 train.py` and `bash -lc 'python3 train.py'`, what python3 gets as well.
-std::vector<std::string> WordsOf(const TaskOnHost& task) {
+std::vector<std::string> AllWordsOf(const TaskOnHost& task) {
   std::vector<std::string> words;
   for (const protocol::Text& text : task.argv) words.push_back(WordOf(text));
-  words = InnermostOf(std::move(words));
+  return words;
+}
+
+// Of `nohup python3 train.py` and `bash -lc 'python3 train.py'`, what python3 gets as well.
+std::vector<std::string> WordsOf(const TaskOnHost& task) {
+  std::vector<std::string> words = InnermostOf(AllWordsOf(task));
   auto inner = InnerOfUsersShell(words);
   return inner ? InnermostOf(std::move(inner->words)) : words;
 }
@@ -420,10 +424,26 @@ void WarnOfScriptsNotSent(const Plan& plan, std::vector<WorkdirWarning>& warning
   }
 }
 
+// The input of every task is empty.
+void WarnOfEmptyInput(const Plan& plan, std::vector<WorkdirWarning>& warnings) {
+  std::set<std::string> seen;
+  for (const TaskOnHost& task : plan.tasks) {
+    const std::string reader = ReaderOfInput(AllWordsOf(task));
+    if (reader.empty() || !seen.insert(reader).second) continue;
+    warnings.push_back(
+        {fmt::format("{} runs {} without a script: it reads its standard input, which is empty for "
+                     "a task, and ends at once",
+                     ToString(task.id), reader),
+         "name the script, as python3 train.py; tfdist shell is for commands that you type", false,
+         true});
+  }
+}
+
 }  // namespace
 
 std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirListing& listing) {
   std::vector<WorkdirWarning> warnings;
+  WarnOfEmptyInput(plan, warnings);
   if (!plan.workdir) {
     WarnOfScriptsNotSent(plan, warnings);
     return warnings;

@@ -17,7 +17,7 @@ struct WorkdirWarning {
   bool is_of_script = false;  // which a task would probably not find
 };
 
-// Scripts that tasks run and that are not sent; links that lead out of the folder; virtual environments, which hold
+// Programs that run their empty input; scripts that tasks run and that are not sent; links that lead out of the folder; virtual environments, which hold
 // absolute paths of this machine; caches of tools, with their sizes. `listing`: of the plan's work folder.
 std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirListing& listing);
 

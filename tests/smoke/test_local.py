@@ -830,6 +830,8 @@ class LocalJob(unittest.TestCase):
                     self.assertIn("nothing was started", refused.err)
                     self.assertEqual(self.user.status(running)["state"], "running")
         for name, text, why in (
+                ("input.toml", clusters.local("job", ["python3"], slots=1), "runs python3 without a script: "),
+                ("shell.toml", clusters.local("job", ["bash", "-l"], slots=1), "runs bash without a script: "),
                 ("unsent.toml", clusters.local("job", ["nohup", "python3", "train.py"], slots=1), "no workdir is sent: "),
                 ("outside.toml", clusters.local("job", ["launcher", "trian.py"], slots=1, task_extra='workdir = "empty"'),
                  "there is no trian.py in the workdir ")):
