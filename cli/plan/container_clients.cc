@@ -74,6 +74,19 @@ bool IsScript(const std::filesystem::path& path, std::string_view text) {
          std::ranges::find(kSuffixes, path.extension().string()) != kSuffixes.end();
 }
 
+bool IsPython(const std::filesystem::path& path, std::string_view text) {
+  return path.extension() == ".py" ||
+         (text.starts_with("#!") && text.substr(0, text.find('\n')).find("python") != text.npos);
+}
+
+// Words that a program of Python's has for other things than at's commands: "for batch in data", "loss at 10 steps".
+Words ScriptWords(const std::filesystem::path& path, std::string_view text) {
+  Words words = ShellWordsOf(text);
+  if (IsPython(path, text))
+    std::erase_if(words, [](std::string_view word) { return word == "batch" || word == "at"; });
+  return words;
+}
+
 class Search {
  public:
   explicit Search(const Plan& plan) : plan_(plan) {}
@@ -108,7 +121,7 @@ class Search {
 
   // In a script, and in those that it calls, by their paths in the workdir or beside it ("$(dirname $0)/b.sh").
   const DaemonClient* InScript(const std::filesystem::path& path, const std::string& text) {
-    const Words words = ShellWordsOf(text);
+    const Words words = ScriptWords(path, text);
     if (const DaemonClient* client = protocol::DaemonClientIn(words)) return client;
     for (const std::string_view word : words) {
       const std::filesystem::path name(word);

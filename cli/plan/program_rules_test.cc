@@ -241,6 +241,17 @@ TEST_F(ContainerClients, AreKnownInScriptsThatOtherScriptsCall) {
   EXPECT_THAT(Of(R"(["sh", "d.sh"])" + workdir), IsEmpty());
 }
 
+TEST_F(ContainerClients, AreNotSeenInWordsOfPython) {
+  std::ofstream(folder() / "work/train.py")
+      << "for batch in data:\n  print(f'loss at 10 steps: {step(batch)}')\n";
+  std::ofstream(folder() / "work/run") << "#!/usr/bin/env python3\nos.system('docker run image')\n";
+  std::ofstream(folder() / "work/run.sh") << "echo train | batch\n";
+  const std::string workdir = "\nworkdir = \"work\"";
+  EXPECT_THAT(Of(R"(["python3", "train.py"])" + workdir), IsEmpty());
+  EXPECT_THAT(Of(R"(["./run"])" + workdir), ElementsAre("docker"));
+  EXPECT_THAT(Of(R"(["sh", "run.sh"])" + workdir), ElementsAre("batch"));
+}
+
 TEST(TfConfigOfTheUser, IsWarnedOf) {
   EXPECT_EQ(WarningOfTfConfig(nullptr), "");
   EXPECT_THAT(WarningOfTfConfig("{}"), HasSubstr("TF_CONFIG is set in your environment"));
