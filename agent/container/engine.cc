@@ -36,10 +36,12 @@ std::string RemedyFor(EngineKind kind, std::string_view words) {
   if (words.find("permission denied") != words.npos && kind == EngineKind::kDocker) {
     return "put the account into the group docker there, or write engine = \"podman\"";
   }
-  if (words.find("No such file") != words.npos && kind == EngineKind::kPodman) {
-    return "install podman or docker on that host";
-  }
   return fmt::format("does `{} info` work there?", ProgramOf(kind));
+}
+
+// As env says it of a client that PATH does not have.
+bool IsNotInstalled(std::string_view words) {
+  return words.find("No such file or directory") != words.npos;
 }
 
 struct EngineAnswer {
@@ -98,7 +100,7 @@ std::string WordsOf(const ProgramResult& result) {
 
 Engine FindEngine(EngineKind wanted, TimePoint deadline) {
   std::string why;
-  std::string remedy;
+  std::string remedy;  // of the first that is installed
   for (const EngineKind kind : kInOrder) {
     if (wanted != EngineKind::kAuto && wanted != kind) continue;
     // Another one is to have time to answer, too.
@@ -107,10 +109,11 @@ Engine FindEngine(EngineKind wanted, TimePoint deadline) {
     const EngineAnswer answer = AskFor(kind, is_last ? deadline : now + (deadline - now) / 2);
     if (answer.engine) return *answer.engine;
     why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", ProgramOf(kind), answer.why_not);
-    // docker's, where there is a docker.
-    if (remedy.empty() || answer.why_not.find("No such file") == std::string::npos) {
-      remedy = RemedyFor(kind, answer.why_not);
-    }
+    if (remedy.empty() && !IsNotInstalled(answer.why_not)) remedy = RemedyFor(kind, answer.why_not);
+  }
+  if (remedy.empty()) {
+    remedy = fmt::format("install {} on that host",
+                         wanted == EngineKind::kAuto ? "docker or podman" : ProgramOf(wanted));
   }
   throw Error(Phase::kCommand, fmt::format("no container engine answers ({})", why), remedy);
 }
@@ -124,6 +127,19 @@ void CheckIsSame(const Engine& engine, TimePoint deadline) {
               fmt::format("they are in {}, and its client asks {} now ({}, a context)",
                           engine.identity, now->identity,
                           engine.kind == EngineKind::kDocker ? "DOCKER_HOST" : "CONTAINER_HOST"));
+}
+
+std::string RemedyForImage(EngineKind kind, std::string_view words) {
+  if (words.find("no space left") != words.npos) {
+    return fmt::format("make room there where {0} keeps its images: `{0} system df` lists them",
+                       ProgramOf(kind));
+  }
+  if (words.find("subuid") != words.npos || words.find("subgid") != words.npos) {
+    return "its files have several owners: give the account ranges of ids there, as root: `usermod "
+           "--add-subuids 100000-165535 --add-subgids 100000-165535 USER`; then `podman system "
+           "migrate`";
+  }
+  return {};
 }
 
 uint64_t FreeForImages(EngineKind kind, TimePoint deadline) {

@@ -43,6 +43,8 @@ ProgramResult AskEngine(protocol::EngineKind kind, const std::vector<std::string
 // Throws Error(kRun) where the client asks another engine now, which knows nothing of this one's containers, or where it does
 // not answer.
 void CheckIsSame(const Engine& engine, TimePoint deadline);
+// What helps where it cannot take an image in, by its `words`; empty: not known.
+std::string RemedyForImage(protocol::EngineKind kind, std::string_view words);
 // Room where it keeps its images; 0: not known.
 uint64_t FreeForImages(protocol::EngineKind kind, TimePoint deadline);
 // The last line that it has said: what went wrong, without the engine's own prefix.

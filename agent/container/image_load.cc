@@ -191,10 +191,13 @@ void LoadInto(EngineKind kind, const WantedImage& image, const ImageFiles& files
   if (goes_on) (void)loading.Add(std::string(kEndBytes, '\0'));
   const ProgramResult result = loading.Finish();
   if (result.exit_code != 0) {
+    const std::string words = WordsOf(result);
+    const std::string remedy = RemedyForImage(kind, words);
     throw Error(Phase::kCommand,
-                fmt::format("{} cannot load image {}: {}", ProgramOf(kind), image.reference,
-                            WordsOf(result)),
-                fmt::format("does `{} load` take the archive there?", ProgramOf(kind)));
+                fmt::format("{} cannot load image {}: {}", ProgramOf(kind), image.reference, words),
+                remedy.empty()
+                    ? fmt::format("does `{} load` take the archive there?", ProgramOf(kind))
+                    : remedy);
   }
   if (HasImage(kind, image, SystemClock().Now() + kImageLookLimit)) return;
   throw Error(Phase::kCommand, fmt::format("{} has made another image of {} than the one that was "

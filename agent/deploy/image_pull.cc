@@ -32,8 +32,10 @@ std::string EndOf(int fd) {
   return {buffer.data(), static_cast<size_t>(std::max<ssize_t>(got, 0))};
 }
 
-std::string RemedyForPull(std::string_view words, std::string_view program,
+std::string RemedyForPull(std::string_view words, protocol::EngineKind engine,
                           const std::string& image) {
+  if (auto remedy = RemedyForImage(engine, words); !remedy.empty()) return remedy;
+  const std::string_view program = ProgramOf(engine);
   for (const std::string_view sign :
        {"unauthorized", "denied", "authentication", "no basic auth"}) {
     if (words.find(sign) == words.npos) continue;
@@ -107,10 +109,10 @@ void ImagePull::OnEnd(int status) {
   ProgramResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   result.error_output = EndOf(words_.get());
-  const std::string program = ProgramOf(missing_.front().engine);
+  const protocol::EngineKind engine = missing_.front().engine;
   const std::string words = WordsOf(result);
-  Fail(fmt::format("{} cannot pull image {}: {}", program, state_.image, words),
-       RemedyForPull(words, program, state_.image));
+  Fail(fmt::format("{} cannot pull image {}: {}", ProgramOf(engine), state_.image, words),
+       RemedyForPull(words, engine, state_.image));
 }
 
 void ImagePull::Fail(std::string why, std::string remedy) {

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 import tempfile
 import unittest
 
@@ -329,35 +330,56 @@ class OfAnEngine:
         self.assert_refused(self.user.run("up", self.user.write("roles.toml", text + roles)),
                             "cannot start a container", "for worker:0: ")
 
-    def test_an_image_that_hosts_lack_is_pulled(self):
-        with tempfile.TemporaryDirectory(prefix="tfdist-registry-") as folder:
-            registry, address = engines.start_registry(hosts[0], pathlib.Path(folder))
-            self.addCleanup(registry.wait)
-            self.addCleanup(registry.kill)
-            image = f"{address}/{self.engine}:1"
+    def start_registry(self, **kwargs):
+        """Its address. Engines of the hosts take it without TLS."""
+        folder = tempfile.TemporaryDirectory(prefix="tfdist-registry-")
+        self.addCleanup(folder.cleanup)
+        registry, address = engines.start_registry(hosts[0], pathlib.Path(folder.name), **kwargs)
+        self.addCleanup(registry.wait)
+        self.addCleanup(registry.kill)
+        return address
+
+    def push(self, image, archived=None):
+        """What `archived` makes an archive of; else the tests' own image. No host has it afterwards."""
+        if archived:
+            path = pathlib.Path(self.user.folder, "pushed.tar")
+            engines.write_archive(path, name=image, **archived)
+            engines.docker(hosts[0], "load", "--quiet", "--input", engines.handed_over(hosts[0], path, "pushed.tar"))
+        else:
             engines.docker(hosts[0], "tag", engines.IMAGE, image)
-            engines.docker(hosts[0], "push", "--quiet", image)
-            engines.docker(hosts[0], "rmi", image)
-            up = self.up(shell("echo brought"), count=2, image=image).expect(0)
-            self.assertIn("worker:1 | brought\n", up.out)
+        engines.docker(hosts[0], "push", "--quiet", image)
+        engines.docker(hosts[0], "rmi", image)
+
+    def test_an_image_that_hosts_lack_is_pulled(self):
+        image = f"{self.start_registry()}/{self.engine}:1"
+        self.push(image)
+        up = self.up(shell("echo brought"), count=2, image=image).expect(0)
+        self.assertIn("worker:1 | brought\n", up.out)
+
+    def test_an_image_that_its_registry_lacks_is_named_once_for_all_hosts(self):
+        image = f"{self.start_registry()}/absent:1"
+        self.assert_refused(self.up(["true"], count=2, image=image), "\n  the same on 1 more host: 127.", f"{self.engine} cannot pull image {image}: ",
+                            f"try: does `{self.engine} pull {image}` work there?")
+
+    def test_an_image_of_a_registry_for_another_architecture_is_named(self):
+        image = f"{self.start_registry()}/other-{self.engine}:1"
+        self.push(image, {"layers": [engines.layer({"a": b"b"})], "architecture": "arm64"})
+        self.assert_refused(self.up(["true"], image=image), f"image {image} of worker:0 is for arm64, and this host is amd64")
 
     def test_a_registry_that_asks_for_a_login_is_pulled_from_with_the_accounts_own(self):
-        with tempfile.TemporaryDirectory(prefix="tfdist-registry-") as folder:
-            registry, address = engines.start_registry(hosts[0], pathlib.Path(folder), asks_for_login=True)
-            self.addCleanup(registry.wait)
-            self.addCleanup(registry.kill)
-            image = f"{address}/{self.engine}:2"
-            login = ("login", "--username", engines.REGISTRY_USER, "--password", engines.REGISTRY_PASSWORD, address)
-            pushing = ("--config", "/tmp/docker")  # root's own is this machine's
-            engines.docker(hosts[0], *pushing, *login)
-            engines.docker(hosts[0], "tag", engines.IMAGE, image)
-            engines.docker(hosts[0], *pushing, "push", "--quiet", image)
-            engines.docker(hosts[0], "rmi", image)
-            self.assert_refused(self.up(["true"], image=image), f"{self.engine} cannot pull image {image}: ",
-                                f"try: is its name right? `{self.engine} login` there, as this account, where it needs one")
-            hosts[0].run_as(hosts[0].user, [self.engine, *login])
-            self.addCleanup(hosts[0].run_as, hosts[0].user, [self.engine, "logout", address])  # podman knows docker's logins, too
-            self.assertIn("worker:0 | brought\n", self.up(shell("echo brought"), image=image).expect(0).out)
+        address = self.start_registry(asks_for_login=True)
+        image = f"{address}/{self.engine}:2"
+        login = ("login", "--username", engines.REGISTRY_USER, "--password", engines.REGISTRY_PASSWORD, address)
+        pushing = ("--config", "/tmp/docker")  # root's own is this machine's
+        engines.docker(hosts[0], *pushing, *login)
+        engines.docker(hosts[0], "tag", engines.IMAGE, image)
+        engines.docker(hosts[0], *pushing, "push", "--quiet", image)
+        engines.docker(hosts[0], "rmi", image)
+        self.assert_refused(self.up(["true"], image=image), f"{self.engine} cannot pull image {image}: ",
+                            f"try: is its name right? `{self.engine} login` there, as this account, where it needs one")
+        hosts[0].run_as(hosts[0].user, [self.engine, *login])
+        self.addCleanup(hosts[0].run_as, hosts[0].user, [self.engine, "logout", address])  # podman knows docker's logins, too
+        self.assertIn("worker:0 | brought\n", self.up(shell("echo brought"), image=image).expect(0).out)
 
     def test_pull_brings_what_it_wrote(self):
         self.user.write("work/given", "")
@@ -365,18 +387,6 @@ class OfAnEngine:
         self.user.run("pull", "job").expect(0)
         [model] = pathlib.Path(self.user.folder).rglob("model")
         self.assertEqual(model.read_text(), "trained\n")
-
-    def test_parameter_servers_and_trainers_meet_in_containers(self):
-        """configs/containers/digits.toml as it is, but for what its reader has to put in."""
-        text = (ROOT / "configs/containers/digits.toml").read_text()
-        addresses = ", ".join(f'{{ address = "{host.address}", ssh = "{host.name}" }}' for host in hosts)
-        for old, new in (('["10.0.0.[1-4]"]', f"[{addresses}]"), ("debian:12", engines.IMAGE), ('"2000"', '"50"'),
-                         ('# engine = "podman"', f'engine = "{self.engine}"'), ('"../data"', f'"{ROOT / "configs/data"}"')):
-            self.assertIn(old, text)
-            text = text.replace(old, new)
-        text += f'[ssh]\nconfig = "{hosts.ssh_config}"\n'
-        self.user.run("up", self.user.write("digits.toml", text)).expect(0)
-        self.assert_nothing_left()
 
     def test_an_entry_point_of_the_file_takes_the_command_as_its_words(self):
         up = self.up(["two", "words"], task_extra='entrypoint = "/bin/echo"\n').expect(0)
@@ -431,6 +441,13 @@ class Docker(OfAnEngine, unittest.TestCase):
 
 class Podman(OfAnEngine, unittest.TestCase):
     engine = "podman"
+
+    def test_an_account_without_a_range_of_ids_is_told_how_to_get_one(self):
+        """Test hosts have none. Their other images need none, as all of their files have one owner."""
+        image = f"{self.start_registry()}/owners:1"
+        self.push(image, {"layers": [engines.layer({"a": b"b"}, owner=42)]})
+        self.assert_refused(self.up(["true"], image=image), f"podman cannot pull image {image}: ",
+                            "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER")
 
     def test_its_client_adds_nothing_to_the_output(self):
         """The task ends, podman does not know it yet, and the client is told to go on, as what is to end is."""
@@ -487,6 +504,41 @@ class Refused(unittest.TestCase):
             self.assertIn("no container engine answers (docker: ", up.err)
             self.assertIn("permission denied", up.err)
             self.assertIn("try: put the account into the group docker there", up.err)
+
+
+    def test_hosts_without_an_engine_are_told_which_to_install(self):
+        with tempfile.TemporaryDirectory(prefix="tfdist-programs-") as folder:
+            for program in pathlib.Path("/usr/bin").iterdir():
+                if program.name not in ("docker", "podman"):
+                    pathlib.Path(folder, program.name).symlink_to(program)
+            pathlib.Path(folder).chmod(0o755)
+            with Hosts(2, seen={"programs": folder}, sshd_lines=("SetEnv PATH=/run/programs",)) as fresh, Tfdist("refused") as user:
+                up = user.run("up", user.write("cluster.toml", clusters.over_ssh(
+                    "job", ["true"], fresh, layout="mirrored", ssh_config=fresh.ssh_config,
+                    task_extra=f'image = "{engines.IMAGE}"\n'))).expect(3)
+                self.assertRegex(up.err, r"\n  the same on 1 more host: 127\.")
+                self.assertIn("no container engine answers (docker: ", up.err)
+                self.assertIn("try: install docker or podman on that host", up.err)
+
+    def test_a_host_without_room_for_an_image_of_a_registry_says_so(self):
+        with Hosts(1) as fresh, Tfdist("refused") as user:
+            subprocess.run(["nsenter", f"--target={fresh[0].pid}", "--mount", "sh", "-c",
+                            "mkdir /home/docker && mount -t tmpfs -o size=12m tmpfs /home/docker"], check=True)
+            engines.start_docker(fresh[0])
+            with tempfile.TemporaryDirectory(prefix="tfdist-registry-") as folder:
+                registry, address = engines.start_registry(hosts[0], pathlib.Path(folder))
+                self.addCleanup(registry.wait)
+                self.addCleanup(registry.kill)
+                image, archive = f"{address}/large:1", pathlib.Path(folder, "image.tar")
+                engines.write_archive(archive, [engines.layer({"ballast": os.urandom(16 << 20)})], name=image)
+                engines.docker(hosts[0], "load", "--quiet", "--input", engines.handed_over(hosts[0], archive, "large.tar"))
+                engines.docker(hosts[0], "push", "--quiet", image)
+                up = user.run("up", user.write("cluster.toml", clusters.over_ssh(
+                    "job", ["true"], fresh, layout="mirrored", ssh_config=fresh.ssh_config,
+                    task_extra=f'image = "{image}"\nengine = "docker"\n'))).expect(3)
+            self.assertIn(f"docker cannot pull image {image}: ", up.err)
+            self.assertIn("no space left on device", up.err)
+            self.assertIn("try: make room there where docker keeps its images", up.err)
 
 
 class LostHost(unittest.TestCase):

@@ -51,7 +51,7 @@ def prepare(host):
     for name, text in PODMAN.items():
         (folder / name).write_text(text)
     # podman's one way to a registry without TLS.
-    (folder / "registries.conf").write_text(f'[[registry]]\nlocation = "{host.address.rsplit(".", 1)[0]}.1:{REGISTRY_PORT}"\ninsecure = true\n')
+    (folder / "registries.conf").write_text(f'[[registry]]\nlocation = "{registry_address(host)}"\ninsecure = true\n')
     if host.uid == 0:
         with open(folder / "storage.conf", "a", encoding="utf-8") as storage:
             storage.write(ROOTS_STORAGE)
@@ -96,9 +96,14 @@ REGISTRY_USER, REGISTRY_PASSWORD = "trainer", "secret"
 REGISTRY_HASH = "$2b$04$qHjeW4b.UsNxPZ9xOz5qi.45su3zeJx2pyvyD6loHQRfgL7ELZc/i"
 
 
+def registry_address(host):
+    """No host's own, and of loopback: engines take it without TLS."""
+    return f"{host.address.rsplit('.', 1)[0]}.253:{REGISTRY_PORT}"
+
+
 def start_registry(host, folder, asks_for_login=False):
-    """docker-registry on a loopback address of the host's, which engines take without TLS; its "ADDRESS:PORT". In `folder`."""
-    address = f"{host.address}:{REGISTRY_PORT}"
+    """docker-registry for the hosts of `host`'s network; its "ADDRESS:PORT". In `folder`."""
+    address = registry_address(host)
     config = folder / "registry.yml"
     config.write_text(f"version: 0.1\nstorage: {{ filesystem: {{ rootdirectory: {folder}/registry }} }}\n"
                       f"http: {{ addr: \"{address}\" }}\n"
@@ -148,14 +153,14 @@ def bring_image(hosts, with_docker=True, with_podman=True):
                 podman(host, "load", "--quiet", "--input", path)
 
 
-def layer(files=None, tree=None):
-    """A layer's bytes: {name: bytes}, or what is below the folder `tree`."""
+def layer(files=None, tree=None, owner=0):
+    """A layer's bytes: {name: bytes} that are the `owner`'s, or what is below the folder `tree`."""
     output = io.BytesIO()
     with tarfile.open(fileobj=output, mode="w") as tar:
         if tree:
             tar.add(tree, ".")
         for name, content in (files or {}).items():
-            _add(tar, name, content)
+            _add(tar, name, content, owner)
     return output.getvalue()
 
 
@@ -174,9 +179,10 @@ def write_archive(path, layers, name="train:3", architecture="amd64", mode="w", 
     return image
 
 
-def _add(tar, name, content):
+def _add(tar, name, content, owner=0):
     member = tarfile.TarInfo(name)
     member.size = len(content)
+    member.uid = member.gid = owner
     tar.addfile(member, io.BytesIO(content))
 
 
