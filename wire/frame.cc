@@ -14,6 +14,10 @@ namespace {
 constexpr unsigned char kForm = 4;
 constexpr size_t kBeforeMessage = kLengthBytes + sizeof kForm;
 
+// The first byte of a length, of which the largest is 0x01000000. No text has one of them.
+constexpr std::string_view kFirstOfLength("\0\1", 2);
+static_assert(kMaxMessageBytes >> 24 == 1);
+
 // Bits of a piece's flags.
 constexpr unsigned char kLast = 1;
 constexpr unsigned char kFirst = 2;
@@ -29,9 +33,10 @@ std::string WholePiece(std::string_view head, std::string_view payload) {
 // Of a whole frame that begins with these kBeforeMessage bytes.
 size_t SizeOfFrame(std::string_view bytes) {
   const auto form = static_cast<unsigned char>(bytes[kLengthBytes]);
-  if (form < kForm) throw EarlierProtocol();
   const size_t length = ReadLength(bytes);
-  if (form > kForm || length == 0 || length > kMaxMessageBytes) {
+  const bool is_possible = length > 0 && length <= kMaxMessageBytes;
+  if (is_possible && form < kForm) throw EarlierProtocol();
+  if (!is_possible || form > kForm) {
     throw ProtocolError(Phase::kControl, fmt::format("frame of an impossible length, {}", length));
   }
   return kLengthBytes + length;
@@ -40,7 +45,7 @@ size_t SizeOfFrame(std::string_view bytes) {
 }  // namespace
 
 std::string FrameHead(const Message& message) {
-  const std::string head = Head(message);
+  const std::string head = Head(message, true);
   std::string out;
   out.reserve(kBeforeMessage + head.size());
   AppendLength(out, sizeof kForm + head.size() + message.payload.size());
@@ -97,7 +102,15 @@ std::optional<Message> FrameReader::Next() {
   const std::string_view rest = Rest();
   const size_t size = SizeOfFrame(rest);
   consumed_ += size;
-  return Decode(rest.substr(kBeforeMessage, size - kBeforeMessage));
+  return Decode(rest.substr(kBeforeMessage, size - kBeforeMessage), &is_whole_);
+}
+
+std::string FrameReader::TakeStrayText() {
+  const std::string_view rest = Rest();
+  if (!is_whole_) return {};
+  const size_t size = std::min(rest.size(), rest.find_first_of(kFirstOfLength));
+  consumed_ += size;
+  return std::string(rest.substr(0, size));
 }
 
 size_t FrameReader::Lacks() const {

@@ -53,6 +53,9 @@ class FrameReader {
   std::string& Buffer();
   // Throws ProtocolError on an impossible length or a malformed message: the stream is lost then.
   std::optional<Message> Next();
+  // Before Next: what other programs have printed between two messages, of which no byte can begin a frame. After a payload without a
+  // checksum nothing is taken: the text may be the end of it, cut off by what was printed into it.
+  std::string TakeStrayText();
   // After nullopt: how many bytes are to come at least. No more belong to the message at hand.
   [[nodiscard]] size_t Lacks() const;
 
@@ -61,6 +64,7 @@ class FrameReader {
 
   std::string buffer_;
   size_t consumed_ = 0;
+  bool is_whole_ = true;  // the last message
 };
 
 }  // namespace tfdist::protocol

@@ -1,6 +1,7 @@
 #include "wire/protocol.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include "base/json_fields.h"
 #include "base/json_numbers.h"
@@ -24,6 +25,11 @@ constexpr EnumNames<Serving, 3> kServing = {{
     {Serving::kFolder, "folder"},
 }};
 
+uint32_t Checksum(std::string_view payload) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(payload.data()), payload.size()));
+}
+
 // For Json::parse. What reads the values afterwards does so by recursion.
 bool RefuseDepth(int depth, Json::parse_event_t event, Json&) {
   const bool begins =
@@ -36,9 +42,10 @@ bool RefuseDepth(int depth, Json::parse_event_t event, Json&) {
 
 }  // namespace
 
-std::string Head(const Message& message) {
-  const std::string header =
-      JsonLine({{"t", message.type}, {"id", message.id}, {"b", message.body}});
+std::string Head(const Message& message, bool sums_payload) {
+  Json json{{"t", message.type}, {"id", message.id}, {"b", message.body}};
+  if (sums_payload && !message.payload.empty()) json["c"] = Checksum(message.payload);
+  const std::string header = JsonLine(json);
   std::string head;
   head.reserve(kLengthBytes + header.size());
   AppendLength(head, header.size());
@@ -47,7 +54,7 @@ std::string Head(const Message& message) {
 
 std::string Encode(const Message& message) { return Head(message) + message.payload; }
 
-Message Decode(std::string_view bytes) {
+Message Decode(std::string_view bytes, bool* is_whole) {
   const size_t size = bytes.size() < kLengthBytes ? 0 : ReadLength(bytes);
   if (size == 0 || size > bytes.size() - kLengthBytes) {
     throw ProtocolError(Phase::kControl, "message with a header of an impossible length");
@@ -60,6 +67,10 @@ Message Decode(std::string_view bytes) {
                     std::move(json.at("b")), std::string(bytes.substr(size))};
     if (!message.body.is_object())
       throw ProtocolError(Phase::kControl, "message body is not a map");
+    const bool is_summed = json.contains("c");
+    if (is_summed && json.at("c").get<uint32_t>() != Checksum(message.payload))
+      throw ProtocolError(Phase::kControl, "a payload with another checksum");
+    if (is_whole != nullptr) *is_whole = is_summed || message.payload.empty();
     return message;
   } catch (const Json::exception&) {
     throw ProtocolError(Phase::kControl, "malformed message");

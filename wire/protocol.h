@@ -204,12 +204,13 @@ struct LogPiece {
 // Deeper nests no header; an event of a plan, the deepest, has 7.
 inline constexpr size_t kDeepestMessage = 32;
 
-// All of a message but its payload, which comes after it: 4 bytes of length, and the header.
-std::string Head(const Message& message);
+// All of a message but its payload, which comes after it: 4 bytes of length, and the header. `sums_payload`: with the payload's checksum.
+std::string Head(const Message& message, bool sums_payload = false);
 // Head and payload.
 std::string Encode(const Message& message);
-// Throws ProtocolError when `bytes` are not a message.
-Message Decode(std::string_view bytes);
+// Throws ProtocolError when `bytes` are not a message, or the payload does not have its checksum. `is_whole`: whether that or the header
+// tells that all of it is as it was sent.
+Message Decode(std::string_view bytes, bool* is_whole = nullptr);
 
 Message ErrorMessage(uint64_t id, const Error& error);
 

@@ -268,10 +268,11 @@ TEST(Frame, LongMessagesTravelInPiecesAndAnyCutOfTheStreamGivesThemBack) {
 
 // The example of protocol.md.
 TEST(Frame, AStreamCarriesWhatThePageSays) {
-  const std::string ping =
-      std::string("\x00\x00\x00\x24\x04\x00\x00\x00\x1a", 9) + R"({"b":{},"id":7,"t":"ping"}bytes)";
+  const std::string ping = std::string("\x00\x00\x00\x33\x04\x00\x00\x00\x29", 9) +
+                           R"({"b":{},"c":2979611598,"id":7,"t":"ping"}bytes)";
   EXPECT_EQ(Frame({"ping", 7, Json::object(), "bytes"}), ping);
-  EXPECT_EQ(Pieces({"ping", 7, Json::object(), "bytes"}).front(), "\x03" + ping.substr(5));
+  EXPECT_EQ(Pieces({"ping", 7, Json::object(), "bytes"}).front(),
+            std::string("\x03\x00\x00\x00\x1a", 5) + R"({"b":{},"id":7,"t":"ping"}bytes)");
   const Message big{"file", 9, FilePiece{"ab", 0, "", true}, std::string(200'000, 'x')};
   EXPECT_EQ(Pieces(big).front()[0], 2);
   EXPECT_EQ(Pieces(big).back()[0], 1);
@@ -291,6 +292,36 @@ TEST(Frame, AFrameOfAnotherFormOrLengthIsAnError) {
     reader.Feed(begin);
     EXPECT_THROW((void)reader.Next(), ProtocolError);
   }
+}
+
+TEST(Frame, TextOfOtherProgramsIsTakenBetweenMessages) {
+  FrameReader reader;
+  reader.Feed("note\n" + Frame({"ping", 7, Json::object(), "payload"}) + "caf\xe9\r\n" +
+              Frame({"ping", 8, Json::object()}));
+  EXPECT_EQ(reader.TakeStrayText(), "note\n");
+  EXPECT_EQ(reader.Next()->id, 7U);
+  EXPECT_EQ(reader.TakeStrayText(), "caf\xe9\r\n");
+  EXPECT_EQ(reader.TakeStrayText(), "");
+  EXPECT_EQ(reader.Next()->id, 8U);
+}
+
+TEST(Frame, TextInsideOfAPayloadIsAnError) {
+  const std::string frame = Frame({"log", 7, Json::object(), "payload"});
+  FrameReader reader;
+  reader.Feed(frame.substr(0, frame.size() - 3) + "note\n" + frame.substr(frame.size() - 3));
+  EXPECT_THROW((void)reader.Next(), ProtocolError);
+}
+
+// As an agent of an earlier build sends it. What follows may be the end of its payload.
+TEST(Frame, NoTextIsTakenAfterAPayloadWithoutAChecksum) {
+  const std::string bytes = Encode({"log", 7, Json::object(), "payload"});
+  std::string frame;
+  AppendLength(frame, 1 + bytes.size());
+  FrameReader reader;
+  reader.Feed(frame + '\x04' + bytes + "note\n");
+  EXPECT_EQ(reader.Next()->id, 7U);
+  EXPECT_EQ(reader.TakeStrayText(), "");
+  EXPECT_THROW((void)reader.Next(), ProtocolError);
 }
 
 TEST(Frame, AMessageThatWasGivenUpHalfWayIsForgotten) {

@@ -2,7 +2,7 @@
 // same, and it comes: an error of ours, or what the host said, whose ids are fit for folder names.
 //
 // Input: which function (first byte), then what the host prints; NONCE in it stands for the line
-// that only a running script can print. An agent of the role `house` speaks in frames.
+// that only a running script can print, and the lines after it get the mark of one. An agent of the role `house` speaks in frames.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,20 @@ class PrintedAnswer : public ByteChannel {
     const size_t at = answer_.find(kPlaceholder);
     if (at == std::string::npos) return;
     const auto nonce = script.substr(value + kBefore.size(), kNonceDigits);
-    answer_.replace(at, kPlaceholder.size(), fmt::format("{}\n", nonce));
+    const std::string rest = answer_.substr(at + kPlaceholder.size());
+    answer_.replace(at, std::string::npos, fmt::format("{}\n{}", nonce, Marked(rest, nonce)));
+  }
+  // The script's lines, up to the one after which the agent speaks.
+  static std::string Marked(std::string_view text, std::string_view nonce) {
+    std::string marked;
+    bool runs = false;
+    while (!text.empty() && !runs) {
+      runs = text.starts_with("run");
+      const size_t size = std::min(text.size(), text.find('\n')) + 1;
+      marked += fmt::format("{} {}", nonce, text.substr(0, size));
+      text.remove_prefix(std::min(text.size(), size));
+    }
+    return marked.append(text);
   }
 
   std::string answer_;

@@ -201,12 +201,8 @@ Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds lim
 }
 
 Unreachable AnswersNonsense(const JobRecord& record, int slot, const ProtocolError& error) {
-  return WithHost(
-      Unreachable(
-          error.phase(),
-          fmt::format("what comes from it is no answer of tfdist's agent: {}", error.cause()),
-          "see what changes it on the way: a ForceCommand, a wrapper of the login shell"),
-      record.hosts.at(static_cast<size_t>(slot)).name);
+  return WithHost(Unreachable(error.phase(), error.cause(), error.remedy()),
+                  record.hosts.at(static_cast<size_t>(slot)).name);
 }
 
 Attached AttachToLook(const JobRecord& record, int slot, TimePoint& deadline,

@@ -25,6 +25,8 @@ constexpr std::chrono::seconds kSilenceLimit{15};
 constexpr std::chrono::seconds kSilenceNamedAfter{5};
 constexpr std::chrono::seconds kWriteLimit{30};
 constexpr std::chrono::milliseconds kBetweenChecks{200};
+// Start-up files, and what they leave running, print less.
+constexpr size_t kMaxStrayBytes = 1024 * 1024;
 constexpr uint64_t kPingId = protocol::kNoRequest;
 
 TimePoint Now() { return SystemClock().Now(); }
@@ -159,7 +161,7 @@ std::optional<Message> AgentLink::Next(TimePoint deadline) {
   Grace grace;
   const TimePoint named_at = Now() + kSilenceNamedAfter;
   while (true) {
-    while (auto message = reader_.Next()) {
+    while (auto message = TakeMessage()) {
       if (greeted_ && IsWordToAll(*message)) protocol::ThrowIfError(*message);
       if (!IsPong(*message)) return message;
     }
@@ -182,6 +184,28 @@ std::optional<Message> AgentLink::Next(TimePoint deadline) {
           NameTheSilence(*unanswered_since_ + kSilenceLimit);
         if (Now() >= deadline) return std::nullopt;
     }
+  }
+}
+
+std::optional<Message> AgentLink::TakeMessage() {
+  try {
+    const std::string text = reader_.TakeStrayText();
+    stray_bytes_ += text.size();
+    AppendToTail(stray_, text);
+    if (stray_bytes_ > kMaxStrayBytes) {
+      throw ProtocolError(Phase::kControl, "other programs print without end");
+    }
+    return reader_.Next();
+  } catch (const protocol::EarlierProtocol&) {
+    throw;
+  } catch (const ProtocolError& error) {
+    const std::string text = OnOneLine(stray_);
+    throw ProtocolError(error.phase(),
+                        fmt::format("what comes from it is no answer of tfdist's agent: {}{}",
+                                    error.cause(), text.empty() ? "" : "; it printed: " + text),
+                        "see what prints into the connection or changes it: a program that a "
+                        "start-up file (.bashrc) leaves running, a ForceCommand, a wrapper of the "
+                        "login shell");
   }
 }
 

@@ -72,11 +72,15 @@ class AgentLink {
   // Once for each silence.
   void NameTheSilence(TimePoint end);
   std::optional<protocol::Message> Next(TimePoint deadline);
+  // What has been read, and the others' text passed over. Throws ProtocolError with a remedy.
+  std::optional<protocol::Message> TakeMessage();
 
   std::unique_ptr<ByteChannel> channel_;
   protocol::FrameReader reader_;
   std::function<void(const protocol::Message&)> handler_;
   std::vector<std::string> removed_;
+  size_t stray_bytes_ = 0;  // of what others have printed into the connection
+  std::string stray_;
   uint64_t next_id_ = 1;
   bool greeted_ = false;
   bool pinging_ = false;  // once the agent has said hello

@@ -48,6 +48,34 @@ class AgentLinkTest : public testing::Test {
   std::unique_ptr<AgentLink> link_;
 };
 
+// What start-up files leave running may print into the connection.
+TEST_F(AgentLinkTest, TextOfOtherProgramsIsPassedOverUnlessItNeverEnds) {
+  const std::string note = "note\n";
+  ASSERT_EQ(write(agent_.get(), note.data(), note.size()), static_cast<ssize_t>(note.size()));
+  SayHello();
+  EXPECT_EQ(link_->ReadHello(Soon()).serving, protocol::Serving::kAgent);
+  std::thread chatter([this] {
+    const std::string lines(2 * 1024 * 1024, 'y');
+    size_t sent = 0;
+    while (sent < lines.size()) {
+      const ssize_t put =
+          send(agent_.get(), lines.data() + sent, lines.size() - sent, MSG_NOSIGNAL);
+      if (put < 0) return;
+      sent += static_cast<size_t>(put);
+    }
+  });
+  try {
+    (void)link_->Call("need", protocol::Json::object(), Soon());
+    ADD_FAILURE() << "took it for an answer";
+  } catch (const ProtocolError& error) {
+    EXPECT_NE(error.cause().find("print without end; it printed: yyy"), std::string::npos)
+        << error.cause();
+    EXPECT_NE(error.remedy().find("a start-up file (.bashrc) leaves running"), std::string::npos);
+  }
+  link_.reset();
+  chatter.join();
+}
+
 TEST_F(AgentLinkTest, AnswersComeToTheirCallAndTheRestToTheHandler) {
   SayHello();
   EXPECT_EQ(link_->ReadHello(Soon()).serving, protocol::Serving::kAgent);

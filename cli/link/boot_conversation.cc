@@ -78,6 +78,7 @@ void BootConversation::Begin(std::string_view script, std::string_view nonce, Ti
       AppendToTail(noise_, std::string_view(buffer_).substr(0, found));
       buffer_.erase(0, found + marker.size());
       deadline += std::min(SystemClock().Now() - begin, TimePoint::max() - deadline);
+      mark_ = fmt::format("{} ", nonce);
       return;
     }
     ThrowIfUnread(nonce);
@@ -196,7 +197,9 @@ std::string BootConversation::ReadLine(TimePoint deadline) {
       }
       std::string line = buffer_.substr(0, end);
       buffer_.erase(0, end + 1);
-      return line;
+      const size_t begin = line.find(mark_);
+      if (begin == std::string::npos) continue;
+      return line.substr(begin + mark_.size());
     }
     if (buffer_.size() > kMaxLineBytes) {
       throw ProtocolError(Phase::kStart, "the host sends garbage");

@@ -27,8 +27,8 @@ class BootConversation {
   // what came instead, or that the script has come in part or to a shell that it is not for, or that its output comes to nobody;
   // LostConnection when it did not come in time.
   void Begin(std::string_view script, std::string_view nonce, TimePoint& deadline);
-  // The script's next line, without its newline. Throws LostConnection when the script ends or
-  // falls silent, ProtocolError when a line is longer than 64 KiB or all lines than 16 MiB.
+  // The script's next line, without the nonce and its newline; what others print meanwhile is passed over. Throws LostConnection when
+  // the script ends or falls silent, ProtocolError when a line is longer than 64 KiB or all lines than 16 MiB.
   std::string ReadLine(TimePoint deadline);
   // The next line that is not "refused FOLDER: WHY"; of those the rest goes into `refused`.
   std::string ReadBehindRefusals(std::vector<std::string>& refused, TimePoint deadline);
@@ -50,6 +50,7 @@ class BootConversation {
 
   std::unique_ptr<ByteChannel> channel_;
   std::chrono::milliseconds start_up_limit_;
+  std::string mark_;    // how the script's lines begin
   std::string buffer_;  // read, not yet taken
   size_t taken_bytes_ = 0;
   size_t noise_bytes_ = 0;  // all of them

@@ -8,7 +8,7 @@
 
 namespace tfdist::cli {
 
-// What a script prints after the line with the nonce, one line each:
+// What a script prints after the line with the nonce, one line each, with the nonce and a space before it:
 //   system OS MACHINE      no agent is for this system
 //   refused FOLDER: WHY    tfdist's folder cannot be there; or it is, and somebody else may have made a part of it: it
 //                          is passed over

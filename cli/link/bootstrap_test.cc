@@ -595,6 +595,16 @@ TEST_F(BootstrapTest, AttachesToAJobsOwnAgent) {
   }
 }
 
+// As an update notifier in .bashrc does. Taken for the script's lines they meant that there is no such job.
+TEST_F(BootstrapTest, LinesOfOtherProgramsAreNoAnswersOfTheScript) {
+  MakeJobFolder("digits-20260801T120000Z-a1b2c3", 2);
+  const std::string chatter =
+      "printf() { command printf 'note\\n' >&3; command printf \"$@\"; } 2>/dev/null\n";
+  const BootedAgent booted =
+      AttachAgent(ShellAfter(chatter), "", "digits-20260801T120000Z-a1b2c3", 2, Soon());
+  EXPECT_TRUE(booted.channel);
+}
+
 TEST_F(BootstrapTest, AttachSaysThatThereIsNoSuchJob) {
   try {
     AttachAgent(ShellAfter(""), "", "digits-20260801T120000Z-a1b2c3", 2, Soon());
@@ -656,7 +666,7 @@ TEST_F(ChattyHost, IsGivenUpInTimeThoughItNeverStopsBeforeTheScriptRuns) {
 
 TEST_F(ChattyHost, IsGivenUpInTimeThoughItsAnswerNeverEnds) {
   EXPECT_LT(Search("while read -r line; do case $line in nonce=*) break;; esac; done\n"
-                   "eval \"$line\"; echo \"$nonce\"; exec yes 'base /folder'\n"),
+                   "eval \"$line\"; echo \"$nonce\"; exec yes \"$nonce base /folder\"\n"),
             kEnough);
 }
 

@@ -20,8 +20,9 @@ with_words() { "$@"; }
 ### common
 # No here-documents: bash before 5.1 writes them to a file below /tmp, and goes on without them where that is full.
 # All work is done in a subshell (run_agent, end), so that no variable of ours ends up in the
-# environment of the agent. Its fd 3 leads to us, its stdout to the shell that runs the agent.
-say() { printf '%s\n' "$*" >&3; }
+# environment of the agent. Its fd 3 leads to us, its stdout to the shell that runs the agent. What start-up files have left running may print
+# there as well: the nonce tells our lines.
+say() { printf '%s %s\n' "$nonce" "$*" >&3; }
 fail() { say "failed $*"; exit 1; }
 
 # Start-up files may have left no PATH to programs, or a HOME that is none: the system's, and the account's, as passwd(5) has it.
@@ -49,7 +50,7 @@ begin() {
   x=[0-9a-f]; x=$x$x$x$x; x=$x$x$x$x; sha256=$x$x$x$x
   newline='
 '
-  say "$nonce"
+  printf '%s\n' "$nonce" >&3
 }
 
 # each_base COMMAND: calls it with every place where tfdist's folder may be, until it succeeds. A folder

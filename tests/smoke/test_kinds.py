@@ -64,6 +64,16 @@ class KindsTest(unittest.TestCase):
             # `check` sees that hosts behind a jump host, whose names it resolves itself, are one machine here.
             self.check(Kind("jump host", check=False), config, "h1", "h2", "h3", "h4")
 
+    def test_a_bashrc_that_leaves_a_program_that_prints(self):
+        """As an update notifier does. Its text comes in the middle of what an agent says."""
+        notes = "(for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 0.05; echo note; done) & disown\n"
+        with Hosts(1, bashrc=notes) as hosts:
+            lines = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $i; sleep 0.1; done"
+            for _ in range(3):
+                up = self.user.run("up", "-F", str(hosts.ssh_config), "-H", "h1", "--no-workdir", "--", "sh", "-c", lines).expect(0)
+                self.assertEqual(up.out, "".join(f"worker:0 | line {number}\n" for number in range(1, 13)))
+                self.assertNotIn("output is missing", up.err)
+
     def test_an_ssh_that_says_nothing_of_its_steps(self):
         """As a script around ssh does that drops its stderr."""
         hosts = self.start_hosts()
