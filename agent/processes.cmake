@@ -8,6 +8,8 @@ tfdist_library(NAME tfdist_processes
     census/process_table.cc
     census/tcp_table.cc
     container/container_processes.cc
+    container/apptainer.cc
+    container/sif.cc
     container/container_run.cc
     container/containers.cc
     container/engine.cc

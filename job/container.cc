@@ -6,10 +6,11 @@
 namespace tfdist::protocol {
 namespace {
 
-constexpr EnumNames<EngineKind, 3> kEngines = {{
+constexpr EnumNames<EngineKind, 4> kEngines = {{
     {EngineKind::kAuto, "auto"},
     {EngineKind::kDocker, "docker"},
     {EngineKind::kPodman, "podman"},
+    {EngineKind::kApptainer, "apptainer"},
 }};
 
 }  // namespace

@@ -14,6 +14,7 @@ enum class EngineKind {
   kAuto,  // the first that answers on the host
   kDocker,
   kPodman,
+  kApptainer,  // only with SIF files of the hosts
 };
 
 // A path of the host, and where it is in the container: both absolute. The first may begin with DataPath (task.h).

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "agent/container/sif.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -177,6 +178,7 @@ std::optional<ContainerEnd> LookAtEnd(EngineKind engine, const std::string& name
 void EndContainers(const std::vector<Engine>& engines, const std::string& job, int slot,
                    TimePoint deadline, protocol::Census& census) {
   for (const Engine& engine : engines) {
+    if (!KeepsContainers(engine.kind)) continue;
     try {
       CheckIsSame(engine, ForAnAnswer(deadline));
       for (const FoundContainer& container : ContainersOf(engine.kind, job, slot, deadline)) {
@@ -194,6 +196,7 @@ std::optional<std::string> WhyContainersMayBeLeft(const std::vector<Engine>& eng
                                                   const std::string& job, int slot,
                                                   TimePoint deadline) {
   for (const Engine& engine : engines) {
+    if (!KeepsContainers(engine.kind)) continue;
     try {
       CheckIsSame(engine, ForAnAnswer(deadline));
       const auto found = ContainersOf(engine.kind, job, slot, deadline);
@@ -208,6 +211,10 @@ std::optional<std::string> WhyContainersMayBeLeft(const std::vector<Engine>& eng
 
 std::optional<ImageFacts> LookAtImage(EngineKind engine, const std::string& image,
                                       TimePoint deadline) {
+  if (engine == EngineKind::kApptainer) {
+    const Sif sif = LookAtSif(image);
+    return ImageFacts{sif.id, {}, sif.architecture, {}};
+  }
   const ProgramResult result = AskEngine(engine, {"image", "inspect", image}, deadline);
   if (result.exit_code != 0 && SaysThereIsNone(result)) return std::nullopt;
   const auto json = nlohmann::json::parse(result.output, nullptr, /*allow_exceptions=*/false);

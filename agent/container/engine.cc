@@ -17,12 +17,14 @@ namespace {
 
 using protocol::EngineKind;
 
-constexpr EngineKind kInOrder[] = {EngineKind::kDocker, EngineKind::kPodman};
+constexpr EngineKind kInOrder[] = {EngineKind::kDocker, EngineKind::kPodman,
+                                   EngineKind::kApptainer};
 constexpr size_t kMostFileBytes = 4096;
 // As agent/census/census.h names it: what the client leaves behind is none of the job's.
 constexpr const char* kWithoutCookie = "--unset=TFDIST_COOKIE";
 
 std::vector<std::string> QuestionFor(EngineKind kind) {
+  if (kind == EngineKind::kApptainer) return {"--version"};
   return kind == EngineKind::kDocker
              ? std::vector<std::string>{"info", "--format",
                                         "{{.ServerVersion}} {{.SecurityOptions}}\n{{.ID}} at "
@@ -36,7 +38,7 @@ std::string RemedyFor(EngineKind kind, std::string_view words) {
   if (words.find("permission denied") != words.npos && kind == EngineKind::kDocker) {
     return "put the account into the group docker there, or write engine = \"podman\"";
   }
-  return fmt::format("does `{} info` work there?", ProgramOf(kind));
+  return fmt::format("does `{} {}` work there?", ProgramOf(kind), QuestionFor(kind).front());
 }
 
 // As env says it of a client that PATH does not have.
@@ -55,6 +57,8 @@ EngineAnswer AskFor(EngineKind kind, TimePoint deadline) {
   std::string_view rest = result.output;
   std::string_view line = TakeUpTo('\n', rest);
   const std::string identity(TakeUpTo('\n', rest));
+  if (kind == EngineKind::kApptainer)
+    line.remove_prefix(line.rfind(' ') + 1);  // "apptainer version 1.3.4"
   const std::string version(TakeWord(line));
   if (result.exit_code != 0 || version.empty()) return {{}, WordsOf(result)};
   const std::string_view sign = kind == EngineKind::kDocker ? "name=rootless" : "true";
@@ -65,9 +69,15 @@ EngineAnswer AskFor(EngineKind kind, TimePoint deadline) {
 
 }  // namespace
 
-const char* ProgramOf(EngineKind kind) { return kind == EngineKind::kPodman ? "podman" : "docker"; }
+const char* ProgramOf(EngineKind kind) {
+  if (kind == EngineKind::kApptainer) return "apptainer";
+  return kind == EngineKind::kPodman ? "podman" : "docker";
+}
+
+bool KeepsContainers(EngineKind kind) { return kind != EngineKind::kApptainer; }
 
 EngineKind KindOf(std::string_view program) {
+  if (program == "apptainer") return EngineKind::kApptainer;
   return program == "podman" ? EngineKind::kPodman : EngineKind::kDocker;
 }
 
@@ -143,6 +153,7 @@ std::string RemedyForImage(EngineKind kind, std::string_view words) {
 }
 
 uint64_t FreeForImages(EngineKind kind, TimePoint deadline) {
+  if (!KeepsContainers(kind)) return 0;
   const bool is_docker = kind == EngineKind::kDocker;
   const ProgramResult result = AskEngine(
       kind, {"info", "--format", is_docker ? "{{.DockerRootDir}}" : "{{.Store.GraphRoot}}"},

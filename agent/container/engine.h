@@ -26,12 +26,14 @@ struct Engine {
   bool operator==(const Engine&) const = default;
 };
 
-// "docker", "podman": its client, looked for in PATH.
+// "docker": its client, looked for in PATH.
 const char* ProgramOf(protocol::EngineKind kind);
+// Whether it knows of containers by itself, running or ended: apptainer has nothing but their processes.
+bool KeepsContainers(protocol::EngineKind kind);
 // Of what ProgramOf says.
 protocol::EngineKind KindOf(std::string_view program);
 
-// kAuto: the first that answers, docker before podman, which has half of the time for itself. Throws Error(kCommand) with each one's own words.
+// kAuto: the first that answers, docker before podman before apptainer; each has half of the time that is left. Throws Error(kCommand) with each one's own words.
 Engine FindEngine(protocol::EngineKind wanted, TimePoint deadline);
 
 // The words of a call of its client, which is not part of the job: it may leave a process for later calls (podman's pause process).

@@ -59,7 +59,7 @@ std::optional<protocol::Trouble> GpuSupportTrouble(protocol::EngineKind engine,
     return protocol::Trouble{"podman finds no description of NVIDIA's GPUs in /etc/cdi",
                              "nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, on that host"};
   }
-  return std::nullopt;
+  return std::nullopt;  // apptainer takes the driver's own files (--nv)
 }
 
 }  // namespace tfdist::agent

@@ -48,6 +48,11 @@ bool IsIt(const std::optional<ImageFacts>& facts, const WantedImage& image) {
 }
 
 bool HasImage(EngineKind kind, const WantedImage& image, TimePoint deadline) {
+  if (kind == EngineKind::kApptainer) {
+    throw Error(Phase::kCommand, "apptainer takes no image of docker's or podman's",
+                "`apptainer build /path/train.sif docker-archive:train.tar` makes an image of it: "
+                "image = \"/path/train.sif\"");
+  }
   if (IsIt(LookAtImage(kind, image.reference, deadline), image)) return true;
   if (!IsIt(LookAtImage(kind, image.key, deadline), image)) return false;
   const ProgramResult tagged = AskEngine(kind, {"tag", image.key, image.reference}, deadline);

@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
+#include <utility>
 
 #include "agent/census/census.h"
+#include "agent/container/apptainer.h"
 #include "agent/holder/exec_search.h"
 #include "agent/process/run_folder.h"
 #include "agent/slot/slot_folder.h"
@@ -40,13 +43,18 @@ RunSpec NewestSpec(const SlotFolder& folder, const std::string& task) {
   return ReadRunSpec(folder.TaskFolder(task) / RunFolderName(newest->first, newest->second));
 }
 
-void MakeItTheVisitors(std::vector<std::string>& env) {
-  std::erase_if(env, [](const std::string& entry) { return IsNamed(kCookieName, entry); });
+// `prefix`: of the variables' names.
+void MakeItTheVisitors(std::vector<std::string>& env, std::string_view prefix) {
+  const auto forget = [&](std::string_view name) {
+    const std::string whole = fmt::format("{}{}", prefix, name);
+    std::erase_if(env, [&](const std::string& entry) { return IsNamed(whole, entry); });
+  };
+  forget(kCookieName);
   for (const char* name : kOfVisitor) {
     const char* value = std::getenv(name);
     if (value == nullptr) continue;
-    std::erase_if(env, [name](const std::string& entry) { return IsNamed(name, entry); });
-    env.push_back(fmt::format("{}={}", name, value));
+    forget(name);
+    env.push_back(fmt::format("{}{}={}", prefix, name, value));
   }
 }
 
@@ -75,10 +83,14 @@ void Become(const std::vector<std::string>& arguments) {
   if (arguments.empty()) throw UsageError(Phase::kUsage, "in-task needs a task");
   const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
   RunSpec spec = NewestSpec(folder, arguments[0]);
-  MakeItTheVisitors(spec.env);
-  spec.argv.assign(arguments.begin() + 1, arguments.end());
+  MakeItTheVisitors(spec.env, "");
+  const std::vector<std::string> of_task =
+      std::exchange(spec.argv, {arguments.begin() + 1, arguments.end()});
   if (!spec.container.empty()) {
     spec.argv = CommandInContainer(spec, spec.argv);
+  } else if (!spec.engine.empty()) {
+    MakeItTheVisitors(spec.env, kApptainerEnvPrefix);
+    spec.argv = ApptainerVisit(of_task, spec.argv);
   } else if (spec.argv.empty()) {
     spec.argv = {ShellOf(spec.env)};
   }

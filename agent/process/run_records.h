@@ -23,7 +23,8 @@ struct RunSpec {
   int attempt = 1;
   int run = 1;
   int warning_signal = 0;  // what the task gets before the job's deadline; 0: nothing
-  // Where `argv` runs a container: what it is called, and its engine's client. Else both are empty.
+  // Where `argv` runs a container: what it is called, and its engine's client. Else both are empty; of an engine that keeps no
+  // containers only the first is.
   std::string container = {};
   std::string engine = {};
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/container/apptainer.h"
 #include "agent/container/container_run.h"
 #include "agent/container/containers.h"
 #include "agent/container/engine.h"
@@ -104,10 +105,11 @@ class EnginesOfTasks {
     return engines_[at];
   }
 
-  // As Choose counts on it: docker first.
+  // As Choose counts on it: docker first, apptainer last.
   [[nodiscard]] std::vector<Engine> Found() const {
     std::vector<Engine> engines;
-    for (const auto kind : {protocol::EngineKind::kDocker, protocol::EngineKind::kPodman}) {
+    for (const auto kind : {protocol::EngineKind::kDocker, protocol::EngineKind::kPodman,
+                            protocol::EngineKind::kApptainer}) {
       const auto found = std::ranges::find(engines_, kind, &Engine::kind);
       if (found != engines_.end()) engines.push_back(*found);
     }
@@ -161,7 +163,8 @@ std::vector<std::string> TrialOf(ContainerRun run, const Engine& engine,
                                  const SlotFolder& folder) {
   run.words = {kContainerTrialRole, PathOf(run)};
   run.words.insert(run.words.end(), command.begin(), command.end());
-  return TrialFor(run, engine, folder.executable());
+  return KeepsContainers(engine.kind) ? TrialFor(run, engine, folder.executable())
+                                      : ApptainerTrial(run, folder.executable());
 }
 
 // Trials alike in all but the names of their tasks, and what their programs are given, are one.
@@ -180,7 +183,7 @@ void TryContainer(const ContainerRun& run, const Engine& engine,
   const std::vector<std::string> arguments(argv.begin() + 1, argv.end());
   const ProgramResult result = AskEngine(engine.kind, arguments, Within(kTrialLimit, deadline));
   if (result.exit_code == 0) return;
-  RemoveTrial(engine, run.name);
+  if (KeepsContainers(engine.kind)) RemoveTrial(engine, run.name);
   if (result.exit_code == kNoSuchCommand && !result.output.empty()) {
     std::string_view why = result.output;
     const std::string program(TakeUpTo('\n', why));
@@ -189,10 +192,11 @@ void TryContainer(const ContainerRun& run, const Engine& engine,
                     run.container.image),
         "is it in the image, and its path right? entrypoint = \"\" leaves the image's own out");
   }
-  FailContainer(fmt::format("{} cannot start a container of image {} for {}: {}",
-                            NameAndVersion(engine), run.container.image, run.task, WordsOf(result)),
-                fmt::format("does `{} run --rm {} true` work there?", ProgramOf(engine.kind),
-                            run.container.image));
+  FailContainer(
+      fmt::format("{} cannot start a container of image {} for {}: {}", NameAndVersion(engine),
+                  run.container.image, run.task, WordsOf(result)),
+      fmt::format("does `{} {} {} true` work there?", ProgramOf(engine.kind),
+                  KeepsContainers(engine.kind) ? "run --rm" : "exec", run.container.image));
 }
 
 void CheckNotAmds(const RunSpec& spec) {
@@ -264,7 +268,7 @@ std::vector<ImageOnHost> PrepareContainers(const std::vector<TaskDescription>& t
     const RunSpec spec = MakePreflightSpec(task, folder, info, Environment::OfHost());
     CheckNotAmds(spec);
     const ContainerRun run = ContainerRunOf(spec, task, folder, info);
-    (void)EnvOfContainer(run);
+    if (KeepsContainers(engine.kind)) (void)EnvOfContainer(run);
     const std::vector<std::string> command = CommandIn(run, image);
     auto kind = KindOfTrial(run, engine, command, folder);
     if (std::ranges::find(tried, kind) != tried.end()) continue;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/container/apptainer.h"
 #include "agent/container/container_processes.h"
 #include "agent/container/containers.h"
 #include "agent/container/engine.h"
@@ -78,6 +79,13 @@ void PutIntoContainer(RunSpec& spec, const protocol::TaskDescription& task,
   const auto engines = RememberedEngines(folder.engines());
   const Engine& engine = Choose(engines, task.container->engine);
   ContainerRun run = ContainerRunOf(spec, task, folder, info);
+  spec.engine = ProgramOf(engine.kind);
+  if (!KeepsContainers(engine.kind)) {
+    spec.argv = ApptainerCommand(run);
+    spec.env = EnvOfClient(host, {.file = "", .of_client = ApptainerEnv(run.env)}).Strings();
+    spec.cwd = folder.work();
+    return;
+  }
   const ContainerEnv env = EnvOfContainer(run);
   const auto run_folder = folder.TaskFolder(task.task) / RunFolderName(spec.attempt, spec.run);
   run.env_file = WriteContainerEnv(run_folder, env.file);
@@ -86,7 +94,6 @@ void PutIntoContainer(RunSpec& spec, const protocol::TaskDescription& task,
   spec.env = EnvOfClient(host, env).Strings();
   spec.cwd = folder.work();
   spec.container = run.name;
-  spec.engine = ProgramOf(engine.kind);
 }
 
 bool MayHaveLeftContainer(const RunState& state) {

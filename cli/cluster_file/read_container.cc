@@ -14,7 +14,10 @@ using protocol::EngineKind;
 using protocol::Mount;
 
 constexpr std::pair<std::string_view, EngineKind> kEngines[] = {
-    {"auto", EngineKind::kAuto}, {"docker", EngineKind::kDocker}, {"podman", EngineKind::kPodman}};
+    {"auto", EngineKind::kAuto},
+    {"docker", EngineKind::kDocker},
+    {"podman", EngineKind::kPodman},
+    {"apptainer", EngineKind::kApptainer}};
 constexpr std::string_view kMountForm = "a list of \"/path/on/the/host:/path/in/the/container\"";
 // The engines' own, or what parts a mount's words.
 constexpr std::string_view kNotInPaths = ",:\"";

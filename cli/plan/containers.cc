@@ -14,6 +14,8 @@
 namespace tfdist::cli {
 namespace {
 
+constexpr std::string_view kSif = ".sif";  // files that only apptainer runs
+
 template <typename T>
 std::optional<Located<T>> Said(const ClusterFile& file, const Role& role,
                                std::optional<Located<T>> ContainerSettings::*member) {
@@ -66,6 +68,7 @@ protocol::ContainerDescription ContainerOf(const ClusterFile& file, const Role& 
                                            const std::string& shared, Placeholders& placeholders) {
   protocol::ContainerDescription container;
   container.image = ImageOf(file, role)->value.text;
+  if (container.image.ends_with(kSif)) container.engine = protocol::EngineKind::kApptainer;
   if (const auto engine = Said(file, role, &ContainerSettings::engine)) {
     container.engine = engine->value;
   }

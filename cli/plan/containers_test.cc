@@ -104,6 +104,14 @@ TEST_F(Containers, WhatWouldNotReachTheTaskIsAMistake) {
               ElementsAre(HasSubstr("no task has an image")));
 }
 
+TEST_F(Containers, OfSifFilesAreApptainers) {
+  const auto engine_of = [&](const std::string& task) {
+    return PlanOf(task).tasks.front().container->engine;
+  };
+  EXPECT_EQ(engine_of("image = \"/images/train.sif\""), protocol::EngineKind::kApptainer);
+  EXPECT_EQ(engine_of("image = \"train:3\""), protocol::EngineKind::kAuto);
+}
+
 TEST_F(Containers, MistakesNameWhatIsExpected) {
   EXPECT_THAT(Messages(FileOf("image = \"-v /:/host\"")),
               ElementsAre(HasSubstr("no name of an image")));
@@ -116,8 +124,8 @@ TEST_F(Containers, MistakesNameWhatIsExpected) {
               ElementsAre(HasSubstr("there is no file")));
   EXPECT_THAT(Messages(FileOf("image = { local = \"a b\" }")),
               ElementsAre(HasSubstr("no name of an image")));
-  EXPECT_THAT(Messages(FileOf("image = \"a\"\nengine = \"apptainer\"")),
-              ElementsAre(HasSubstr("\"auto\", \"docker\" or \"podman\"")));
+  EXPECT_THAT(Messages(FileOf("image = \"a\"\nengine = \"lxc\"")),
+              ElementsAre(HasSubstr("\"auto\", \"docker\", \"podman\" or \"apptainer\"")));
   for (const char* mount : {"/data", "data:/data", "/data:data", "/data:/data:rx", "/a,b:/c"}) {
     EXPECT_THAT(Messages(FileOf(std::string("image = \"a\"\nmounts = [\"") + mount + "\"]")),
                 ElementsAre(HasSubstr("/path/on/the/host:/path/in/the/container")))

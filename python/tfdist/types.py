@@ -38,7 +38,7 @@ class RenderTask(TypedDict):
     argv: list[str]  # <jobdir> stands for a path that only the host knows
     cwd: str  # the folder in which it starts
     image: Optional[str]  # of its container; null: it has none
-    engine: Optional[Literal["auto", "docker", "podman"]]  # the container engine, beside image
+    engine: Optional[Literal["auto", "docker", "podman", "apptainer"]]  # the container engine, beside image
     env: dict[str, str]  # of the user's own variables a hash: sha256: and 8 digits
     gpus: Optional[Union[list[Union[int, str]], Literal["decided on the host"]]]
 
