@@ -4,6 +4,6 @@
 
 namespace tfdist::protocol {
 
-TFDIST_JSON_FIELDS(PullState, done, image, why, remedy)
+TFDIST_JSON_FIELDS(PullState, done, image, bytes, why, remedy)
 
 }  // namespace tfdist::protocol

@@ -4,6 +4,7 @@
 //                    pulled {} -> PullState                             how far it has come
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,9 +18,10 @@ inline constexpr std::string_view kPulled = "pulled";
 }  // namespace type
 
 struct PullState {
-  bool done = false;  // all images are there, or one cannot be had
-  std::string image;  // that is being pulled; empty: none
-  std::string why;    // it cannot be had; empty: all is well
+  bool done = false;   // all images are there, or one cannot be had
+  std::string image;   // that is being pulled; empty: none
+  uint64_t bytes = 0;  // written since then where the engine keeps images, by whomever
+  std::string why;     // it cannot be had; empty: all is well
   std::string remedy;
 };
 

@@ -152,21 +152,26 @@ std::string RemedyForImage(EngineKind kind, std::string_view words) {
   return {};
 }
 
-uint64_t FreeForImages(EngineKind kind, TimePoint deadline) {
-  if (!KeepsContainers(kind)) return 0;
+std::filesystem::path FolderOfImages(EngineKind kind, TimePoint deadline) {
+  if (!KeepsContainers(kind)) return {};
   const bool is_docker = kind == EngineKind::kDocker;
   const ProgramResult result = AskEngine(
       kind, {"info", "--format", is_docker ? "{{.DockerRootDir}}" : "{{.Store.GraphRoot}}"},
       deadline);
   std::string_view said = result.output;
   std::filesystem::path folder = TakeUpTo('\n', said);
-  if (result.exit_code != 0 || !folder.is_absolute()) return 0;
+  if (result.exit_code != 0 || !folder.is_absolute()) return {};
   struct statvfs info {};
-  // It may be closed to this account.
   while (statvfs(folder.c_str(), &info) != 0) {
-    if (folder == folder.parent_path()) return 0;
+    if (folder == folder.parent_path()) return {};
     folder = folder.parent_path();
   }
+  return folder;
+}
+
+uint64_t FreeIn(const std::filesystem::path& folder) {
+  struct statvfs info {};
+  if (folder.empty() || statvfs(folder.c_str(), &info) != 0) return 0;
   return uint64_t{info.f_bavail} * info.f_frsize;
 }
 

@@ -47,8 +47,10 @@ ProgramResult AskEngine(protocol::EngineKind kind, const std::vector<std::string
 void CheckIsSame(const Engine& engine, TimePoint deadline);
 // What helps where it cannot take an image in, by its `words`; empty: not known.
 std::string RemedyForImage(protocol::EngineKind kind, std::string_view words);
-// Room where it keeps its images; 0: not known.
-uint64_t FreeForImages(protocol::EngineKind kind, TimePoint deadline);
+// Where it keeps its images, or the nearest folder above that this account may look at; empty: not known.
+std::filesystem::path FolderOfImages(protocol::EngineKind kind, TimePoint deadline);
+// Room there; 0: not known.
+uint64_t FreeIn(const std::filesystem::path& folder);
 // The last line that it has said: what went wrong, without the engine's own prefix.
 std::string WordsOf(const ProgramResult& result);
 

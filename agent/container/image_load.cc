@@ -62,7 +62,7 @@ bool HasImage(EngineKind kind, const WantedImage& image, TimePoint deadline) {
 }
 
 void CheckImageRoom(EngineKind kind, const WantedImage& image, TimePoint deadline) {
-  const uint64_t free_bytes = FreeForImages(kind, deadline);
+  const uint64_t free_bytes = FreeIn(FolderOfImages(kind, deadline));
   const uint64_t needed_bytes = kCopies * image.size_bytes;
   if (free_bytes == 0 || free_bytes >= needed_bytes) return;
   throw Error(

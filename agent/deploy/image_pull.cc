@@ -62,7 +62,7 @@ std::deque<ImagePull::Missing> ImagePull::FindMissing(
       throw Error(Phase::kCommand, fmt::format("image {} is not there any more", container.image),
                   "start again: it is sent anew");
     }
-    missing.push_back({engine.kind, container.image});
+    missing.push_back({engine.kind, container.image, FolderOfImages(engine.kind, deadline)});
   }
   return missing;
 }
@@ -86,6 +86,10 @@ void ImagePull::Begin(const std::vector<protocol::ContainerDescription>& contain
 protocol::PullState ImagePull::Look() {
   int status = 0;
   if (pid_ > 0 && waitpid(pid_, &status, WNOHANG) == pid_) OnEnd(status);
+  if (pid_ > 0) {
+    const uint64_t free_now = FreeIn(missing_.front().folder);
+    state_.bytes = free_before_ - std::min(free_before_, free_now);
+  }
   return state_;
 }
 
@@ -93,6 +97,7 @@ void ImagePull::BeginNext() {
   state_.done = missing_.empty();
   state_.image = missing_.empty() ? "" : missing_.front().image;
   if (missing_.empty()) return;
+  free_before_ = FreeIn(missing_.front().folder);
   words_ = UniqueFd(memfd_create("pull", MFD_CLOEXEC));
   if (!words_.valid()) throw Error(Phase::kCommand, WithErrno("memfd_create", errno));
   const SpawnStreams streams{.in = -1, .out = words_.get(), .err = words_.get()};

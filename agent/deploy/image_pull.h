@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +35,7 @@ class ImagePull {
   struct Missing {
     protocol::EngineKind engine = protocol::EngineKind::kDocker;
     std::string image;
+    std::filesystem::path folder;  // FolderOfImages
   };
   static std::deque<Missing> FindMissing(
       const std::vector<protocol::ContainerDescription>& containers);
@@ -46,7 +49,8 @@ class ImagePull {
   std::deque<Missing> missing_;  // the first is being pulled while `pid_` is set
   protocol::PullState state_;
   pid_t pid_ = 0;
-  UniqueFd words_;  // what its client says: a file in memory
+  uint64_t free_before_ = 0;  // FreeIn, as it began to pull the first
+  UniqueFd words_;            // what its client says: a file in memory
   // A look at an earlier list of images that comes late says nothing.
   std::shared_ptr<bool> current_;
 };

@@ -240,7 +240,7 @@ void LookAtImageOf(const TaskDescription& task, const Engine& engine, TimePoint 
           LookAtImage(engine.kind, name.substr(name.find(':') + 1), Within(kImageLimit, deadline));
     }
     known = images.insert(images.end(), {name, NameAndVersion(engine), facts.has_value(),
-                                         FreeForImages(engine.kind, deadline), "", ""});
+                                         FreeIn(FolderOfImages(engine.kind, deadline)), "", ""});
     if (facts) CheckArchitecture(task, *facts);
   }
   AddGpuTrouble(task, engine, *known);

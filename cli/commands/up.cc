@@ -614,7 +614,9 @@ class Launch {
     std::vector<std::string> all;
     for (const auto& [step, hosts] : busy)
       all.push_back(fmt::format("{}: {}", FoldHosts(hosts), step));
-    Say("tfdist: {} s: waiting for {}\n", seconds, fmt::to_string(fmt::join(all, "; ")));
+    const uint64_t pulled = deployment.PulledBytes();
+    Say("tfdist: {} s: waiting for {}{}\n", seconds, fmt::to_string(fmt::join(all, "; ")),
+        pulled == 0 || rolls_back ? "" : fmt::format("; {} pulled so far", SizeText(pulled)));
   }
 
   void SayWhatHostsHave(const Deployment::Outcome& outcome) const {

@@ -244,6 +244,12 @@ std::map<std::string, std::vector<std::string>> Deployment::Busy() const {
   return busy;
 }
 
+uint64_t Deployment::PulledBytes() const {
+  uint64_t bytes = 0;
+  for (const auto& host : hosts_) bytes += host->pulled_bytes;
+  return bytes;
+}
+
 std::vector<std::string> Deployment::HostsNotRolledBack() const {
   std::vector<std::string> names;
   for (size_t i = 0; i < hosts_.size(); ++i) {
@@ -557,6 +563,7 @@ void Deployment::PullImages(Host& host, const protocol::HostDescription& descrip
   for (const TimePoint deadline = In(kPullLimit);;) {
     const auto state =
         Ask(host, type::kPulled, Json::object(), kDialLimit).get<protocol::PullState>();
+    host.pulled_bytes = state.done ? 0 : state.bytes;
     if (!state.why.empty()) throw Error(Phase::kCommand, state.why, state.remedy);
     if (state.done) return;
     if (!state.image.empty()) host.steps.Begin("pulling the image");

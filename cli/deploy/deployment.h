@@ -95,6 +95,8 @@ class Deployment {
   // "upload" -> hosts that are at it; for a progress line.
   [[nodiscard]] std::map<std::string, std::vector<std::string>> Busy() const;
 
+  // What hosts have written so far of the images that they pull now, all together. Any thread.
+  [[nodiscard]] uint64_t PulledBytes() const;
   // Any thread. Hosts are counted once they have said what they lack.
   [[nodiscard]] FilesSent Sent() const;
 
@@ -150,6 +152,7 @@ class Deployment {
     std::vector<std::string> lacks;  // keys of data: what it has answered before `prepared_` opens
     std::string not_from_first;      // why they came from here; empty: they did not
     StepTimes steps;
+    std::atomic<uint64_t> pulled_bytes = 0;  // of the image that it pulls now
     std::atomic<bool> has_data = false;
     std::atomic<bool> failed = false;
     std::atomic<bool> touched = false;  // something of the job may be there

@@ -356,6 +356,16 @@ class OfAnEngine:
         up = self.up(shell("echo brought"), count=2, image=image).expect(0)
         self.assertIn("worker:1 | brought\n", up.out)
 
+    def test_what_was_pulled_so_far_is_said(self):
+        address = self.start_registry()
+        self.push(f"{address}/large-{self.engine}:1", {"layers": [engines.layer({"ballast": os.urandom(16 << 20)})]})
+        host, port = address.split(":")
+        slow = (host.rsplit(".", 1)[0] + ".252", int(port))
+        image = f"{slow[0]}:{slow[1]}/large-{self.engine}:1"
+        with engines.slow_way(slow, (host, int(port)), 1 << 20):
+            up = self.up(["/ballast"], image=image)
+        self.assertRegex(up.err, rf"waiting for {hosts[0].address}: pulling the image; [\d.]+ [kM]B pulled so far\n")
+
     def test_an_image_that_its_registry_lacks_is_named_once_for_all_hosts(self):
         image = f"{self.start_registry()}/absent:1"
         self.assert_refused(self.up(["true"], count=2, image=image), "\n  the same on 1 more host: 127.", f"{self.engine} cannot pull image {image}: ",

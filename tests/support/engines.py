@@ -16,9 +16,12 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tarfile
 import tempfile
+import threading
+import time
 import unittest
 
 from tests.support.processes import kill
@@ -51,7 +54,9 @@ def prepare(host):
     for name, text in PODMAN.items():
         (folder / name).write_text(text)
     # podman's one way to a registry without TLS.
-    (folder / "registries.conf").write_text(f'[[registry]]\nlocation = "{registry_address(host)}"\ninsecure = true\n')
+    for_pull = "".join(f'[[registry]]\nlocation = "{address}"\ninsecure = true\n'
+                       for address in (registry_address(host), registry_address(host).replace(".253:", ".252:")))
+    (folder / "registries.conf").write_text(for_pull)
     if host.uid == 0:
         with open(folder / "storage.conf", "a", encoding="utf-8") as storage:
             storage.write(ROOTS_STORAGE)
@@ -99,6 +104,36 @@ REGISTRY_HASH = "$2b$04$qHjeW4b.UsNxPZ9xOz5qi.45su3zeJx2pyvyD6loHQRfgL7ELZc/i"
 def registry_address(host):
     """No host's own, and of loopback: engines take it without TLS."""
     return f"{host.address.rsplit('.', 1)[0]}.253:{REGISTRY_PORT}"
+
+
+@contextlib.contextmanager
+def slow_way(address, to, bytes_a_second):
+    """Hands connections to `address` on to `to`; what comes back takes its time."""
+    def answer(server, client):
+        with server, client, contextlib.suppress(OSError):
+            while data := server.recv(bytes_a_second // 10):
+                client.sendall(data)
+                time.sleep(len(data) / bytes_a_second)  # the rate
+
+    def ask(client):
+        server = socket.create_connection(to)
+        threading.Thread(target=answer, args=(server, client), daemon=True).start()
+        with contextlib.suppress(OSError):
+            while data := client.recv(1 << 16):
+                server.sendall(data)
+            server.shutdown(socket.SHUT_WR)
+
+    def take():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=ask, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(address) as listener:
+        thread = threading.Thread(target=take)
+        thread.start()
+        yield
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
 
 
 def start_registry(host, folder, asks_for_login=False):
