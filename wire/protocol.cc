@@ -83,12 +83,14 @@ Message ErrorMessage(uint64_t id, const Error& error) {
   body.cause = error.cause();
   body.remedy = error.remedy();
   if (body.remedy.empty()) body.remedy = LimitRemedy(error.cause());
-  if (const auto* taken = dynamic_cast<const NameTaken*>(&error)) {
+  const auto* taken = dynamic_cast<const NameTaken*>(&error);
+  if (taken != nullptr) {
     body.job = taken->job();
     body.plan_sha256 = taken->plan_sha256();
   }
   Message message{std::string(type::kError), id, body};
   message.body["kind"] = RefusalKindName(KindOf(error));
+  if (taken != nullptr) message.body["committed"] = taken->committed();
   return message;
 }
 
@@ -97,14 +99,17 @@ void ThrowIfError(const Message& message) {
   const auto body = Body<ErrorBody>(message);
   const RefusalKind kind = RefusalKindFromName(message.body.value("kind", ""));
   const Refusal refusal(kind, PhaseFromName(body.phase), body.cause, body.remedy);
-  if (kind == RefusalKind::kNameTaken) throw NameTaken(refusal, body.job, body.plan_sha256);
+  if (kind == RefusalKind::kNameTaken) {
+    throw NameTaken(refusal, body.job, body.plan_sha256, message.body.value("committed", false));
+  }
   throw refusal;
 }
 
-NameTaken::NameTaken(const Error& error, std::string job, std::string plan_sha256)
+NameTaken::NameTaken(const Error& error, std::string job, std::string plan_sha256, bool committed)
     : Refusal(RefusalKind::kNameTaken, error.phase(), error.cause(), error.remedy()),
       job_(std::move(job)),
-      plan_sha256_(std::move(plan_sha256)) {}
+      plan_sha256_(std::move(plan_sha256)),
+      committed_(committed) {}
 
 // The bodies ----------------------------------------------------------------------------------
 

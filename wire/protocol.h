@@ -214,17 +214,20 @@ Message Decode(std::string_view bytes, bool* is_whole = nullptr);
 
 Message ErrorMessage(uint64_t id, const Error& error);
 
-// A job of that name runs already: which, and what it was planned from.
+// A job of that name runs already, or is being started: which, and what it was planned from.
 class NameTaken : public Refusal {
  public:
   // Phase, cause and remedy are those of `error`.
-  NameTaken(const Error& error, std::string job, std::string plan_sha256);
+  NameTaken(const Error& error, std::string job, std::string plan_sha256, bool committed);
   [[nodiscard]] const std::string& job() const { return job_; }
   [[nodiscard]] const std::string& plan_sha256() const { return plan_sha256_; }
+  // False also where its agent does not answer: then it may come to nothing.
+  [[nodiscard]] bool committed() const { return committed_; }
 
  private:
   std::string job_;
   std::string plan_sha256_;
+  bool committed_;
 };
 
 // Throws the Refusal that an `error` message carries (a NameTaken where it names a job); other

@@ -110,7 +110,7 @@ TEST(Protocol, AFullDiskHasItsRemedyWhoeverMeetsIt) {
 // Which end has to change something: the one that asked, or the one that failed.
 TEST(Protocol, ATakenNameIsARefusalThatNamesTheJob) {
   const Error error(Phase::kStart, "a job named 'digits' runs already", "end it");
-  const Message message = ErrorMessage(3, NameTaken(error, "digits-1", "0123"));
+  const Message message = ErrorMessage(3, NameTaken(error, "digits-1", "0123", true));
   EXPECT_EQ(message.body.at("kind"), "name-taken");
   try {
     ThrowIfError(message);
@@ -119,6 +119,7 @@ TEST(Protocol, ATakenNameIsARefusalThatNamesTheJob) {
     EXPECT_EQ(refusal.kind(), RefusalKind::kNameTaken);
     EXPECT_EQ(refusal.remedy(), "end it");
     EXPECT_EQ(dynamic_cast<const NameTaken&>(refusal).job(), "digits-1");
+    EXPECT_TRUE(dynamic_cast<const NameTaken&>(refusal).committed());
   }
 }
 

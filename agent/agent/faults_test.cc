@@ -23,6 +23,7 @@
 #include "base/testing/test_paths.h"
 #include "base/unique_fd.h"
 #include "job/state.h"
+#include "wire/contact.h"
 
 namespace tfdist::agent {
 namespace {
@@ -301,6 +302,25 @@ TEST_F(FaultsTest, TheNextJobOfANameEndsOneThatNobodyCommits) {
   EXPECT_FALSE(std::filesystem::exists(earlier));
   client.Request(type::kAbort);
   WaitUntilNothingIsLeft();
+}
+
+// Each of them may have a host that the other one needs.
+TEST_F(FaultsTest, OfTwoJobsThatAreBeingStartedTheLaterOneGoesAtOnce) {
+  const std::string earlier = job_;
+  for (const int slot : {0, 1}) {
+    job_ = earlier;
+    AgentClient first = CreateSlot(slot);
+    job_ += "-next";
+    const TimePoint begin = SystemClock().Now();
+    const auto taken = NameTakenOn(slot);
+    ASSERT_TRUE(taken);
+    EXPECT_LT(SystemClock().Now() - begin, agent::kLostAfter);
+    EXPECT_EQ(taken->job(), earlier);
+    EXPECT_FALSE(taken->committed());
+    EXPECT_THAT(taken->cause(), HasSubstr("a job named 'test' is being started"));
+    first.Request(type::kAbort);
+    WaitUntilNothingIsLeft();
+  }
 }
 
 TEST_F(FaultsTest, AnAgentWithoutCoordinatorEndsItsTasksAndItself) {

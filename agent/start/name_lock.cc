@@ -7,8 +7,11 @@
 
 #include <cerrno>
 #include <chrono>
+#include <string>
 #include <thread>
 
+#include "agent/start/rival.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "job/layout.h"
@@ -23,8 +26,28 @@ constexpr size_t kMaxLockBytes = 16 * 1024;
 // A job that has ended lets go of the lock a moment after its result is known (Agent::OnNews), at
 // the latest with its keeper's last breath; one that takes the lock needs a moment to write its
 // name.
-constexpr int kTries = 20;
+constexpr std::chrono::seconds kOwnersMoment{1};
 constexpr std::chrono::milliseconds kPauseBetweenTries{50};
+
+// Of the lock, as WriteOwner writes it.
+struct Owner {
+  std::string job;
+  std::string plan_sha256;
+  std::string started_by;
+  std::string folder;
+};
+
+Owner ReadOwner(const std::filesystem::path& path) {
+  const auto json =
+      Json::parse(ReadOwnFileIfExists(path, kMaxLockBytes).value_or(""), nullptr, false);
+  Owner owner;
+  if (!json.is_object()) return owner;
+  owner.job = json.value("job", "");
+  owner.plan_sha256 = json.value("plan_sha256", "");
+  owner.started_by = json.value("started_by", "");
+  owner.folder = json.value("folder", "");
+  return owner;
+}
 
 bool Lock(int fd, const std::filesystem::path& path) {
   if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
@@ -41,18 +64,25 @@ void WriteOwner(int fd, const SlotInfo& info, const std::filesystem::path& slot_
   WriteAll(fd, owner.dump() + "\n", "the lock on the job's name");
 }
 
-[[noreturn]] void FailTaken(const SlotInfo& info, const std::filesystem::path& path) {
-  const auto owner =
-      Json::parse(ReadOwnFileIfExists(path, kMaxLockBytes).value_or(""), nullptr, false);
-  const bool known = owner.is_object();
-  const std::string job = known ? owner.value("job", "") : "";
-  const std::string by = known ? owner.value("started_by", "") : "";
+[[noreturn]] void FailTaken(const SlotInfo& info, const Owner& owner, bool is_committed) {
   throw protocol::NameTaken(
       Error(Phase::kStart,
-            fmt::format("a job named '{}' runs already: {}{}", info.name, known ? job : "unknown",
-                        by.empty() ? "" : ", started by " + by),
+            fmt::format("a job named '{}' {}: {}{}", info.name,
+                        is_committed ? "runs already" : "is being started",
+                        owner.job.empty() ? "unknown" : owner.job,
+                        owner.started_by.empty() ? "" : ", started by " + owner.started_by),
             "end it with `tfdist down`, or give this one another name"),
-      job, known ? owner.value("plan_sha256", "") : "");
+      owner.job, owner.plan_sha256, is_committed);
+}
+
+// After kOwnersMoment.
+void WaitOrFail(const SlotInfo& info, const std::filesystem::path& path, bool is_over) {
+  const Owner owner = ReadOwner(path);
+  const SlotFolder folder(owner.folder);
+  const bool is_committed = IsCommitted(folder, AskContact(folder));
+  if (is_over || is_committed || !WaitsFor(info.job, owner.job)) {
+    FailTaken(info, owner, is_committed);
+  }
 }
 
 }  // namespace
@@ -62,8 +92,10 @@ UniqueFd TakeNameLock(const SlotInfo& info, const std::filesystem::path& slot_fo
   MakePrivateFolder(folder);
   const auto path = folder / (info.name + ".lock");
   UniqueFd fd = OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW);
-  for (int tries = 0; !Lock(fd.get(), path); ++tries) {
-    if (tries == kTries) FailTaken(info, path);
+  const TimePoint begin = SystemClock().Now();
+  while (!Lock(fd.get(), path)) {
+    const auto waited = SystemClock().Now() - begin;
+    if (waited > kOwnersMoment) WaitOrFail(info, path, waited > kRivalLimit);
     std::this_thread::sleep_for(kPauseBetweenTries);
   }
   WriteOwner(fd.get(), info, slot_folder);

@@ -8,8 +8,8 @@
 
 namespace tfdist::agent {
 
-// Takes `<base>/names/<name>.lock` and writes into it which job has it. Throws protocol::NameTaken
-// when another one runs.
+// Takes `<base>/names/<name>.lock` and writes into it which job has it. Throws protocol::NameTaken when another one runs, or is
+// being started and is not one that this job waits for (WaitsFor). Blocks for kRivalLimit at most.
 UniqueFd TakeNameLock(const SlotInfo& info, const std::filesystem::path& slot_folder);
 
 }  // namespace tfdist::agent

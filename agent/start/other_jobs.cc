@@ -15,6 +15,7 @@
 #include "agent/cleanup/retention.h"
 #include "agent/session/local_agent.h"
 #include "agent/slot/slot_census.h"
+#include "agent/start/rival.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -25,20 +26,17 @@
 namespace tfdist::agent {
 namespace {
 
-using protocol::Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // A job that has just ended lets its agents go within this time, and a lost one hears that it is. A
 // coordinator beats each second.
 constexpr milliseconds kMoment{1500};
-// For a silent agent to become lost, or to hear of its coordinator again; and for one of two `up`
-// to go: it finds the name taken on slot 0's host.
+// For a silent agent to become lost, or to hear of its coordinator again.
 constexpr milliseconds kDecisionLimit = kLostAfter + seconds(3);
 // For the news of a commit: the command leaves a host once slot 0 has answered, and the host's agent hears of
 // it from the coordinator, with its next report at the latest.
 constexpr milliseconds kCommitNews{3000};
-constexpr milliseconds kAnswerLimit{3000};
 // The default grace of a task, a holder's last look, a census.
 constexpr seconds kSweepLimit{20};
 constexpr seconds kForceLimit{5};
@@ -110,12 +108,6 @@ std::vector<OtherSlot> FindSlots(const SlotInfo& info) {
 
 bool IsThere(const OtherSlot& other) { return HasProcesses(other.folder); }
 
-std::optional<Contact> AskContact(const OtherSlot& other) {
-  const auto answer = AskAgent(other.folder, kContactRequest, Json::object(), In(kAnswerLimit));
-  if (!answer) return std::nullopt;
-  return protocol::Body<Contact>({.type = std::string(kContactRequest), .body = *answer});
-}
-
 bool AskToEnd(const OtherSlot& other, bool committed) {
   const auto ask = [&](std::string_view type, bool force, milliseconds limit) {
     return AskAgent(other.folder, type, {{"force", force}}, In(limit)).has_value();
@@ -147,10 +139,6 @@ Error Refusal(const OtherSlot& other, std::string_view why) {
       fmt::format("end it with `tfdist down {}`, or give this one another name", other.info.job));
 }
 
-[[noreturn]] void Refuse(const OtherSlot& other, std::string_view why) {
-  throw protocol::NameTaken(Refusal(other, why), other.info.job, other.info.plan_sha256);
-}
-
 bool IsSilent(const Contact& contact) { return milliseconds(contact.silence_ms) >= kLostAfter; }
 
 // Before the commit: the CLI, which is heard each 5 s, does not decide about it any more.
@@ -175,13 +163,24 @@ std::string_view WhatItDoes(const std::optional<Contact>& contact) {
   return contact->committed ? "runs" : "is being started";
 }
 
-void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
+[[noreturn]] void Refuse(const OtherSlot& other, const std::optional<Contact>& contact) {
+  throw protocol::NameTaken(Refusal(other, WhatItDoes(contact)), other.info.job,
+                            other.info.plan_sha256, IsCommitted(other.folder, contact));
+}
+
+// Its command brings it up.
+bool IsBeingStarted(const Contact& contact) {
+  return !contact.over && !contact.committed && contact.attended && !IsSilent(contact);
+}
+
+void EndOrRefuse(const OtherSlot& other, const std::string& job, Waiting waiting) {
   const TimePoint begin = In(milliseconds(0));
   const TimePoint moment = In(kMoment);
   const TimePoint deadline = In(kDecisionLimit);
+  const TimePoint deadline_of_rival = In(kRivalLimit);
   Desertion desertion;
   for (;; Pause()) {
-    const auto contact = AskContact(other);
+    const auto contact = AskContact(other.folder);
     desertion.Note(contact);
     if (!contact && (!other.owned || !IsThere(other))) return End(other, true);
     if (contact && contact->over && contact->clear &&
@@ -196,20 +195,24 @@ void EndOrRefuse(const OtherSlot& other, Waiting waiting) {
     const bool runs =
         contact && contact->committed &&
         (milliseconds(contact->silence_ms) < SystemClock().Now() - begin || IsSilent(*contact));
-    if ((runs && IsOver(moment)) || IsOver(deadline)) Refuse(other, WhatItDoes(contact));
+    const bool is_rival = contact && IsBeingStarted(*contact);
+    if (is_rival && !WaitsFor(job, other.info.job)) Refuse(other, contact);
+    if ((runs && IsOver(moment)) || IsOver(is_rival ? deadline_of_rival : deadline)) {
+      Refuse(other, contact);
+    }
   }
 }
 
 // As far as one look tells: EndOrRefuse waits, and ends what is over. An agent that does not answer may just be on its way out.
 bool GoesOn(const std::optional<Contact>& contact) {
   if (!contact) return false;
-  return !contact->over && (contact->committed || (contact->attended && !IsSilent(*contact)));
+  return IsBeingStarted(*contact) || (!contact->over && contact->committed);
 }
 
 }  // namespace
 
 void EndOtherJobs(const SlotInfo& info, Waiting waiting) {
-  for (const OtherSlot& other : FindSlots(info)) EndOrRefuse(other, waiting);
+  for (const OtherSlot& other : FindSlots(info)) EndOrRefuse(other, info.job, waiting);
 }
 
 std::optional<Error> WhyNameIsTaken(const std::filesystem::path& base, const std::string& name) {
@@ -217,7 +220,7 @@ std::optional<Error> WhyNameIsTaken(const std::filesystem::path& base, const std
   info.base = base.string();
   info.name = name;
   for (const OtherSlot& other : FindSlots(info)) {
-    const auto contact = AskContact(other);
+    const auto contact = AskContact(other.folder);
     if (GoesOn(contact)) return Refusal(other, WhatItDoes(contact));
   }
   return std::nullopt;

@@ -16,7 +16,7 @@
 namespace tfdist::agent {
 namespace {
 
-constexpr std::chrono::seconds kTrialLimit{5};
+constexpr std::chrono::seconds kExecTrialLimit{5};
 constexpr int kNotTried = 255;  // no errno is as large
 constexpr std::array kLasting = {ENOENT, ENOEXEC, ELIBBAD, EINVAL, EIO};
 
@@ -61,7 +61,7 @@ class Tried {
 
   // False: not in time.
   bool WaitForChange() {
-    const TimePoint deadline = SystemClock().Now() + kTrialLimit;
+    const TimePoint deadline = SystemClock().Now() + kExecTrialLimit;
     for (int pause_us = 100;; pause_us = std::min(2 * pause_us, 20'000)) {
       const pid_t changed = waitpid(pid_, &status_, WNOHANG);
       is_there_ = changed == 0 || (changed == pid_ && WIFSTOPPED(status_));

@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -83,6 +84,9 @@ constexpr std::string_view kReplaces = "tfdist up --replace";  // why a job ende
 constexpr auto kLookForStop = 100ms;
 // For the coordinator of a job that may run already.
 constexpr auto kAskLimit = 10s;
+// For another job of the name that is being started: longer than its agents believe in an `up` that was killed.
+constexpr auto kOtherStartLimit = 75s;
+constexpr auto kPauseBeforeStart = 1s;
 // Longer than the agents need to take a request to go back; they remove themselves otherwise.
 constexpr auto kRollBackLimit = 10s;
 
@@ -387,6 +391,7 @@ class Launch {
     std::unique_ptr<Interrupts> interrupts;  // so that Ctrl-C is heard at every moment
     std::string replaced;                    // as replaced_
     bool shared_was_looked_at = false;       // by its rehearsal, which has said what it found
+    std::optional<TimePoint> waits_until;    // as waits_until_
   };
 
   // `heritage`: of a launch by which this plan has been described.
@@ -398,6 +403,7 @@ class Launch {
         arguments_(arguments),
         is_first_(!heritage),
         shared_was_looked_at_(heritage && heritage->shared_was_looked_at),
+        waits_until_(heritage ? heritage->waits_until : std::nullopt),
         hashes_(plan.workdir.value_or("")),
         record_(MakeRecord(plan, NewJobId(plan.name), "")),
         beside_(RunningBeside(record_, plan)) {
@@ -807,9 +813,11 @@ class Launch {
     }
     if (const auto plan = PlanWithSpares(outcome)) return StartWithSpares(*plan, outcome);
     if (const auto source = SourceWithOtherPorts(outcome)) return StartWithOtherPorts(*source);
+    if (IsToWait(outcome)) return StartAfterTheOther();
     // Where another job has the name, these are that job's files.
     if (!outcome.name_taken) SayWhatHostsHave(outcome);
-    if (IsTaken(outcome) && left_.empty()) return TakenOver(outcome);
+    const bool runs = outcome.name_taken && outcome.name_taken->committed();
+    if (runs && IsTaken(outcome) && left_.empty()) return TakenOver(outcome);
     PrintFailures(outcome);
     if (in_doubt_) {
       SayThatItIsInDoubt();
@@ -858,11 +866,35 @@ class Launch {
     return StartAgain(LoadPlan(source), again);
   }
 
+  // A job of its name that is being started may come to nothing.
+  bool IsToWait(const Deployment::Outcome& outcome) {
+    const bool is_rolled_back = !in_doubt_ && left_.empty() && outcome.roll_back_errors.empty();
+    if (!is_rolled_back || !outcome.name_taken || outcome.name_taken->committed()) return false;
+    const TimePoint now = SystemClock().Now();
+    if (!waits_until_) {
+      waits_until_ = now + kOtherStartLimit;
+      if (!arguments_.quiet) {
+        Say("tfdist: {}: job {}, which has this name, is being started: waiting for it\n",
+            plan_.hosts.at(outcome.taken_slot).name, outcome.name_taken->job());
+      }
+    }
+    return now < *waits_until_;
+  }
+
+  // Pauses become longer: many hosts are asked each time.
+  int StartAfterTheOther() {
+    const auto waited = SystemClock().Now() - (*waits_until_ - kOtherStartLimit);
+    const auto pause = std::max<TimePoint::duration>(kPauseBeforeStart, waited / 4);
+    Heeding([pause] { std::this_thread::sleep_for(pause); });
+    cargo_ = {};
+    return StartAgain(plan_, arguments_);
+  }
+
   // In the place of this launch, which has been rolled back.
   int StartAgain(const Plan& plan, const UpArguments& arguments) {
     mark_.reset();
     Launch launch(plan, arguments,
-                  Heritage{std::move(interrupts_), replaced_, shared_was_looked_at_});
+                  Heritage{std::move(interrupts_), replaced_, shared_was_looked_at_, waits_until_});
     // The same `up` is to find this job again.
     launch.record_.plan_sha256 = launch.cargo_.job.plan_sha256 = record_.plan_sha256;
     return launch.Run();
@@ -1004,7 +1036,7 @@ class Launch {
     UpArguments again = arguments_;
     again.replace = false;  // once: two that replace each other would never end
     again.set_up = false;   // the rehearsal has run it
-    return Launch(plan_, again, Heritage{std::move(interrupts_), running.id, true}).Run();
+    return Launch(plan_, again, Heritage{std::move(interrupts_), running.id, true, {}}).Run();
   }
 
   [[nodiscard]] EndReport EndForThis(const JobRecord& running) const {
@@ -1086,6 +1118,8 @@ class Launch {
   UpArguments arguments_;
   const bool is_first_;
   const bool shared_was_looked_at_;
+  // For the jobs of its name that are being started; nullopt: no host has named one.
+  std::optional<TimePoint> waits_until_;
   WorkdirListing listing_;
   std::vector<WorkdirWarning> missing_scripts_;
   FileHashes hashes_;

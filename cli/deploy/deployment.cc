@@ -233,6 +233,10 @@ Deployment::~Deployment() {
 
 void Deployment::Cancel() {
   cancelled_ = true;
+  ShutGates();
+}
+
+void Deployment::ShutGates() {
   for (Gate* gate : {&asked_, &prepared_, &listening_, &connected_, &equipped_}) gate->Cancel();
 }
 
@@ -404,6 +408,8 @@ bool Deployment::Pass(Gate& gate, int slot, const char* name, Step step) {
     Fail(slot, error);
     if (const auto* taken = dynamic_cast<const protocol::NameTaken*>(&error)) {
       host.name_taken = *taken;
+      // That job may need what this one has on other hosts.
+      if (!taken->committed()) ShutGates();
     }
   }
   gate.Arrive(!host.failure);

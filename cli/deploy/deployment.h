@@ -159,6 +159,7 @@ class Deployment {
     std::thread thread;
   };
 
+  void ShutGates();
   void Run(int slot);
   void FailToBegin(int slot, const std::string& why);
   void Finish();

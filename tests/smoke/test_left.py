@@ -1,6 +1,7 @@
 """What `up` leaves when a signal ends it while it brings hosts up."""
 
 import json
+import os
 import shutil
 import signal
 import time
@@ -13,6 +14,7 @@ from tests.support import clusters, processes
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
 
+ROUNDS = int(os.environ.get("TFDIST_PAIRS", 6))
 KILLED = "its `up` was killed while it brought hosts up"
 
 
@@ -294,6 +296,23 @@ class JoiningUp(OverSsh):
         hosts[0].thaw()
         self.assertEqual(self.user.status()["state"], "running")
         self.user.run("down").expect(0)
+
+    def test_of_several_at_once_one_starts_and_the_others_join_it(self):
+        """Each may have its slot on a host that another one needs, and has begun at nearly the same moment."""
+        hosts = self.start_hosts(3)
+        file = self.write(hosts, shell("exec sleep infinity"))
+        for how_many in [2] * ROUNDS + [3, 4]:
+            ups = [self.user.start("up", "-d", file) for _ in range(how_many)]
+            codes = [up.wait(120) for up in ups]
+            said = "\n".join(up.out.read_text() + up.err.read_text() for up in ups)
+            self.assertEqual(codes, [0] * how_many, said)
+            job = self.user.job_id()
+            self.assertEqual(self.user.status(job)["state"], "running", said)
+            self.assertEqual(said.count(f"job {job}: 6 tasks on 3 hosts started\n"), 1, said)
+            self.assertEqual(said.count(f"job {job} runs already, from this plan\n"), how_many - 1, said)
+            self.assertEqual([row["job"] for row in json.loads(self.user.run("list", "--json").out)], [job], said)
+            self.user.run("down", job).expect(0)
+            self.user.run("prune", job).expect(0)
 
     def run_up(self, file):
         up = self.user.run("up", "-d", file)
