@@ -359,7 +359,7 @@ std::optional<std::string> StopItsUp(const JobRecord& record) {
   const auto owner = StopBringUp(record.id, In(kUpLimit));
   if (!owner) return std::nullopt;
   return fmt::format(
-      "`tfdist up` ({}) still brings this job up: end it there, with Ctrl-C or SIGINT", *owner);
+      "`tfdist up` ({}) still brings this job up: end it there, with Ctrl-C or SIGTERM", *owner);
 }
 
 }  // namespace

@@ -52,10 +52,17 @@ void Install(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-void RestoreHangUp() {
+// One that was ignored when this process began stays so: whoever started it meant that (nohup, `&` in a script).
+void Hear(int signal) {
   struct sigaction before {};
-  sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler == OnInterrupt) Install(SIGHUP, SIG_DFL);
+  sigaction(signal, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) Install(signal, OnInterrupt);
+}
+
+void Restore(int signal) {
+  struct sigaction before {};
+  sigaction(signal, nullptr, &before);
+  if (before.sa_handler == OnInterrupt) Install(signal, SIG_DFL);
 }
 
 }  // namespace
@@ -65,29 +72,23 @@ Interrupts::Interrupts() {
     throw Error(Phase::kInternal, WithErrno("pipe", errno));
   }
   heard_ms = -kSameMs;
-  Install(SIGINT, OnInterrupt);
-  Install(SIGTERM, OnInterrupt);
+  Hear(SIGINT);
+  Hear(SIGTERM);
   Install(SIGPIPE, SIG_IGN);
 }
 
 Interrupts::~Interrupts() {
-  RestoreHangUp();
-  Install(SIGINT, SIG_DFL);
-  Install(SIGTERM, SIG_DFL);
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) Restore(signal);
   for (int& end : signal_pipe) {
     close(end);
     end = -1;
   }
 }
 
-void Interrupts::HearHangUp() {
-  struct sigaction before {};
-  sigaction(SIGHUP, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) Install(SIGHUP, OnInterrupt);
-}
+void Interrupts::HearHangUp() { Hear(SIGHUP); }
 
 void Interrupts::LetHangUpEnd() {
-  RestoreHangUp();
+  Restore(SIGHUP);
   const int others_before = others_;
   (void)Take();
   // Those are for the next call of Take.

@@ -5,6 +5,7 @@ namespace tfdist::cli {
 
 // One at a time. SIGINT and SIGTERM make `fd()` readable; one that follows another within 100 ms is the same: timeout(1) signals
 // its child and then its group, and wrappers pass Ctrl-C on that the terminal has sent to all. SIGPIPE is ignored (write(2) says EPIPE).
+// One that was ignored when this process began stays ignored, as ssh(1) and make(1) have it: a script's `&` does that to SIGINT.
 // SIGHUP keeps its default: the CLI ends, the job goes on. Unless HearHangUp: what is half done does
 // not go on by itself.
 class Interrupts {

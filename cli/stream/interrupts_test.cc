@@ -11,6 +11,9 @@
 namespace tfdist::cli {
 namespace {
 
+// A script that runs the tests with `&` makes it ignored.
+[[maybe_unused]] const auto before_the_tests = signal(SIGINT, SIG_DFL);
+
 TEST(Interrupts, AHangUpIsHeardUntilItMayEndTheProcess) {
   Interrupts interrupts;
   interrupts.HearHangUp();

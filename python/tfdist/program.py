@@ -99,7 +99,7 @@ async def run_async(words: Sequence[str], quiet: bool = False) -> Outcome:
             await asyncio.shield(ending)
         except asyncio.CancelledError as cancelled:
             interrupted = cancelled
-            _send(process, signal.SIGINT)
+            _send(process, signal.SIGTERM)
     code = ending.result()[2]
     notes.close(code == 0 or interrupted is not None)
     return Outcome(words[0], code, out.text(), notes.text(), interrupted)
@@ -153,7 +153,7 @@ class Interrupts:
             for line in _lines(process, notes):
                 out.add(line)
         except BaseException:
-            _end(process, signal.SIGINT)
+            _end(process, signal.SIGTERM)
             raise
         code = _end(process)
         notes.close(code == 0 or self.count > 0)

@@ -284,6 +284,16 @@ class Jobs(unittest.TestCase):
         up.send_signal(signal.SIGINT)
         self.assertEqual(up.wait(60), 130)
 
+    def test_an_interrupt_that_was_ignored_from_the_start_ends_no_job(self):
+        """A script's `&` does that, as POSIX says: Ctrl-C is meant for what the script runs before the user's eyes."""
+        goal = self.user.folder / "goal"
+        file = self.write(["sh", "-c", f"echo ready; until [ -e {goal} ]; do sleep 0.1; done"], slots=1)
+        up = self.user.start("up", file, ignored=signal.SIGINT)
+        self.user.wait_for_output(up, b"ready")
+        up.send_signal(signal.SIGINT)
+        goal.write_text("")
+        self.assertEqual(up.wait(60), 0, up.err.read_text())
+
     def test_an_unfinished_line_is_shown_on_a_terminal(self):
         self.user.env["TERM"] = "xterm"
         file = self.write(["sh", "-c", "printf 'Name? '; exec sleep infinity"], slots=1)

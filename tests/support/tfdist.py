@@ -16,6 +16,8 @@ from tests.support.waiting import PATIENCE, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("TFDIST_BIN_DIR", ROOT / "build/bin"))
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as where a script runs the tests with `&`
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 JOB_ID = re.compile(r"[A-Za-z0-9._-]+-\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
@@ -98,8 +100,8 @@ class Tfdist:
         assert done.returncode == 0, done
         return done.stdout
 
-    def start(self, *args):
-        """In the background; output goes to files `process.out` and `process.err` (paths)."""
+    def start(self, *args, ignored=None):
+        """In the background; output goes to files `process.out` and `process.err` (paths). `ignored`: a signal."""
         number = len(self._started)
         out, err = self.folder / f"out{number}", self.folder / f"err{number}"
         with open(out, "wb") as out_file, open(err, "wb") as err_file:
@@ -110,6 +112,7 @@ class Tfdist:
                 stdin=subprocess.DEVNULL,
                 stdout=out_file,
                 stderr=err_file,
+                preexec_fn=ignored and (lambda: signal.signal(ignored, signal.SIG_IGN)),
             )
         process.out, process.err = out, err
         self._started.append(process)
