@@ -10,6 +10,7 @@ namespace tfdist::cli {
 
 // What a script prints after the line with the nonce, one line each, with the nonce and a space before it:
 //   system OS MACHINE      no agent is for this system
+//   lacks PROGRAMS         the host has no such programs, which bring an agent
 //   refused FOLDER: WHY    tfdist's folder cannot be there; or it is, and somebody else may have made a part of it: it
 //                          is passed over
 //   upload FORM MACHINE    the agent for MACHINE is missing: send it to stdin, in the FORM xz, gzip or plain

@@ -68,6 +68,14 @@ void Begin(BootConversation& talk, const BootScript& script, const std::string& 
   throw Error(Phase::kStart, std::move(cause), "leave the host out");
 }
 
+[[noreturn]] void FailWithoutPrograms(const std::string& names) {
+  throw Error(
+      Phase::kStart,
+      fmt::format("the host lacks programs that bring tfdist's agent: {}", OnOneLine(names)),
+      "install them there (coreutils or busybox), or let a start-up file (.bashrc) add their "
+      "folder to PATH");
+}
+
 [[noreturn]] void FailWithRefusals(const std::string& why,
                                    const std::vector<std::string>& refused) {
   const std::string all = OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000);
@@ -191,6 +199,8 @@ void FollowStart(BootConversation& talk, std::span<const EmbeddedAgent> agents, 
       booted.uploaded = true;
     } else if (auto refusal = After("refused", line)) {
       refused.push_back(std::move(*refusal));
+    } else if (const auto programs = After("lacks", line)) {
+      FailWithoutPrograms(*programs);
     } else if (const auto system = After("system", line)) {
       FailWithSystem(*system, agents);
     } else {

@@ -240,6 +240,11 @@ there() {
 
 bring() {
   quiet=
+  lacks=
+  for program in cat chmod head ls mkdir uname wc; do
+    command -v "$program" >/dev/null || lacks="$lacks $program"
+  done
+  [ -z "$lacks" ] || { say "lacks$lacks"; exit 1; }
   system=$(uname -sm)
   machine=${system#Linux }
   if ! of_machine "$machine"; then

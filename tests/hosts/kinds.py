@@ -138,6 +138,8 @@ MORE_KINDS = [
     *(Kind(f"a home {words}", prepare=as_root(command), up="set remote_dir in [ssh]") for words, command in (
         ("that is not there", "mv /home/trainer /home/gone"), ("of another account", "chown root /home/trainer; chmod 755 /home/trainer"),
         ("that everybody may write to", "chmod 777 /home/trainer"))),
+    *(Kind(f"no {program}", prepare=as_root(f"mount --bind /etc/passwd $(readlink -f /usr/bin/{program})"),
+           up=f"lacks programs that bring tfdist's agent: {program}\n") for program in ("uname", "mkdir", "cat")),
     Kind("a home that is a link", prepare=as_root("mv /home/trainer /home/real; ln -s real /home/trainer")),
     Kind("/bin/sh of busybox", prepare=as_root("mount --bind $(command -v busybox) $(readlink -f /bin/sh)")),
     Kind("authorized_keys with command=", prepare=as_root("sed -i 's/^/command=\"exec $SSH_ORIGINAL_COMMAND\",restrict /' /etc/ssh/authorized_keys")),
