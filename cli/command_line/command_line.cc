@@ -270,6 +270,14 @@ void AddInit(CLI::App& app, Command& command, const Words& words) {
   CLI::App* sub = app.add_subcommand(
       "init", "look at hosts, and write a cluster file for them; leaves nothing there");
   sub->add_option("HOST", arguments->hosts, "gpu1, user@gpu2, gpu[3-6]; gpu7:4 has 4 slots");
+  sub->add_option_function<Words>(
+         "-H,--hosts",
+         [hosts = &arguments->hosts](const Words& more) {
+           hosts->insert(hosts->end(), more.begin(), more.end());
+         },
+         "the same, as other commands have it")
+      ->type_name("HOST,...")
+      ->allow_extra_args(false);
   AddHostFile(*sub, arguments->hosts);
   sub->add_option("-o,--output", arguments->output,
                   "write to FILE, which must not exist yet; default: to stdout")

@@ -19,6 +19,11 @@ class Init(Checked):
         self.assertEqual(result.code, code, result)
         return result
 
+    def test_hosts_may_stand_after_the_option_of_other_commands(self):
+        hosts = self.start_hosts(3)
+        text = self.init(hosts, "-H", "h1,h2", names=["h3"]).out
+        self.assertEqual(tomllib.loads(text)["cluster"]["hosts"], ["h3", "h1", "h2"])
+
     def test_the_file_passes_check_and_runs(self):
         hosts = self.start_hosts(3)
         hosts[2].refuse_key()
