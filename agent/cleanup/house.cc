@@ -92,17 +92,21 @@ fs::file_time_type BeginOfLease() {
 }
 
 // Another machine that shares the folder may run the slot: its key goes with the job's end, and its agent touches the folder each
-// hour.
-bool IsLeased(const SlotFolder& folder) {
+// hour. One of this machine (`here`) whose agent has ended by orphan_timeout keeps its key, and runs nowhere.
+bool IsLeased(const SlotFolder& folder, const Machine& here) {
   std::error_code error;
-  return fs::exists(folder.key(), error) &&
-         fs::last_write_time(folder.path(), error) > BeginOfLease();
+  if (!fs::exists(folder.key(), error) ||
+      fs::last_write_time(folder.path(), error) <= BeginOfLease()) {
+    return false;
+  }
+  return !fs::exists(folder.orphaned(), error) || !IsSameMachine(MachineOf(folder), here);
 }
 
 // Data that no job uses; one on another machine, perhaps, has touched it each hour.
 fs::file_time_type DataUnusedSince(const fs::path& base) {
+  const Machine here = ThisMachine();
   const bool may_run = std::ranges::any_of(
-      SlotsIn(base), [](const fs::path& slot) { return IsLeased(SlotFolder(slot)); });
+      SlotsIn(base), [&](const fs::path& slot) { return IsLeased(SlotFolder(slot), here); });
   return may_run ? BeginOfLease() : fs::file_time_type::max();
 }
 
@@ -153,13 +157,14 @@ class DiskUse {
   std::set<std::pair<dev_t, ino_t>> seen_;
 };
 
-protocol::ListedSlot Listed(const fs::path& path, size_t base, const Programs& programs) {
+protocol::ListedSlot Listed(const fs::path& path, size_t base, const Programs& programs,
+                            const Machine& here) {
   protocol::ListedSlot listed;
   listed.base = base;
   listed.job = path.parent_path().filename();
   listed.slot = layout::ParseSlotName(path.filename().string()).value_or(0);
   listed.running = programs.RunBelow(path);
-  listed.leased = !listed.running && IsLeased(SlotFolder(path));
+  listed.leased = !listed.running && IsLeased(SlotFolder(path), here);
   return listed;
 }
 
@@ -377,7 +382,8 @@ protocol::KeptFiles LookInto(const fs::path& kept) {
 
 }  // namespace
 
-protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimits& limits) {
+protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimits& limits,
+                             const Machine& here) {
   const Programs programs;
   const TimePoint all_by = SystemClock().Now() + limits.all;
   protocol::SlotList list;
@@ -400,7 +406,7 @@ protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimit
         if (IsFolder(kept)) list.kept_names.push_back({at, kept.filename(), LookInto(kept)});
     }
     for (const fs::path& slot : SlotsIn(base)) {
-      protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs));
+      protocol::ListedSlot& listed = list.slots.emplace_back(Listed(slot, at, programs, here));
       if (listed.job == request.tasks_of) DescribeJob(slot, listed);
       if (!request.closely) continue;
       listed.size_kib = KibOfSlot(SlotFolder(slot), of_agents);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "agent/slot/this_machine.h"
 #include "wire/house.h"
 
 namespace tfdist::agent {
@@ -14,7 +15,8 @@ struct LookLimits {
   std::chrono::seconds all{40};
 };
 
-protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimits& limits = {});
+protocol::SlotList ListSlots(const protocol::ListSlots& request, const LookLimits& limits = {},
+                             const Machine& here = ThisMachine());
 
 // Nothing of a slot that runs is removed, nor caches while anything runs from one of the folders.
 protocol::Removal RemoveSlots(const protocol::RemoveSlots& request);

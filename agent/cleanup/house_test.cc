@@ -157,6 +157,29 @@ TEST_F(HouseTest, SaysWhichIdleSlotsAnotherHostMayRun) {
   EXPECT_FALSE(is_leased());
 }
 
+// `clean` left it for three hours: "a host that was not looked at may run it".
+TEST_F(HouseTest, AnOrphanedSlotOfThisMachineIsNotLeased) {
+  const Machine here{"host id", "02:00:00:00:00:01", "boot"};
+  const SlotFolder slot(MakeSlot(kHouseJob, 0));
+  const auto is_leased = [&] {
+    return ListSlots({{{base_.string()}}, false, ""}, {}, here).slots.at(0).leased;
+  };
+  const auto made_by = [&](const Machine& machine) {
+    SlotInfo info;
+    info.base = base_.string();
+    info.job = kHouseJob;
+    info.machine = machine;
+    WriteSlotInfo(slot, info);
+  };
+  Write(slot.key(), "key");
+  made_by(here);
+  EXPECT_TRUE(is_leased());
+  Write(slot.orphaned(), "nothing was heard");
+  EXPECT_FALSE(is_leased());
+  made_by({"host id", "02:00:00:00:00:02", "boot"});
+  EXPECT_TRUE(is_leased());
+}
+
 TEST_F(HouseTest, KeepsDataThatAJobOfAnotherMachineMayUse) {
   const fs::path slot = MakeSlot(kHouseJob, 0);
   const fs::path data = base_ / "data" / Sha256Hex("data");

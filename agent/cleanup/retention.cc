@@ -114,19 +114,6 @@ bool KeepsSecrets(const SlotFolder& folder) {
   return fs::exists(folder.description(), error) || fs::exists(folder.secret(), error);
 }
 
-Machine MachineOf(const SlotFolder& folder) {
-  try {
-    return ReadSlotInfo(folder).machine;
-  } catch (const Error&) {
-    return {};
-  }
-}
-
-// For certain: clones of one image share their id, and perhaps a home.
-bool IsSameMachine(const Machine& a, const Machine& b) {
-  return !a.id.empty() && a.id == b.id && !a.cards.empty() && a.cards == b.cards;
-}
-
 // Since the slot was last used: clones may even have the addresses that an emulator gives to all cards.
 bool WasRebooted(const SlotFolder& folder, const Machine& of_slot, const Machine& here,
                  fs::file_time_type now) {
@@ -156,6 +143,18 @@ void RemoveOldAgents(const fs::path& base, fs::file_time_type now, TimePoint dea
 }
 
 }  // namespace
+
+Machine MachineOf(const SlotFolder& folder) {
+  try {
+    return ReadSlotInfo(folder).machine;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+bool IsSameMachine(const Machine& a, const Machine& b) {
+  return !a.id.empty() && a.id == b.id && !a.cards.empty() && a.cards == b.cards;
+}
 
 std::vector<fs::path> EntriesOf(const fs::path& folder) {
   return Entries(folder).value_or(std::vector<fs::path>());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "agent/slot/slot_folder.h"
 #include "agent/slot/this_machine.h"
 #include "base/clock.h"
 
@@ -28,6 +29,11 @@ void EndOrphans(const std::filesystem::path& base, TimePoint deadline);
 
 // Both, orphans first; what fails is logged, and keeps no job from its start. Returns as RemoveOld.
 std::vector<std::filesystem::path> KeepHouse(const std::filesystem::path& base, TimePoint deadline);
+
+// Which machine has made the slot; empty members where that is not known.
+Machine MachineOf(const SlotFolder& folder);
+// For certain: clones of one image share their id, and perhaps a home.
+bool IsSameMachine(const Machine& a, const Machine& b);
 
 // What lies there, in the order of the names; nothing where there is no folder. nullopt when not all could be read.
 std::optional<std::vector<std::filesystem::path>> Entries(const std::filesystem::path& folder);
