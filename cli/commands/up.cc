@@ -148,6 +148,23 @@ std::map<std::string, std::string> LabelsOf(const UpArguments& arguments) {
 // Whether this command started the job, or found it running. Ctrl-C ends only one's own job.
 enum class Started { kHere, kElsewhere };
 
+// "/home/u/.cache/tfdist/PATH on the hosts"; hosts may have homes that differ.
+std::string OnTheHosts(const JobRecord& record, const std::string& path) {
+  std::map<std::string, std::set<std::string>> hosts;
+  for (const JobRecord::Task& task : record.tasks) {
+    const auto slot = static_cast<size_t>(task.slot);
+    if (slot < record.bases.size() && !record.bases[slot].empty())
+      hosts[record.bases[slot]].insert(record.hosts.at(slot).name);
+  }
+  std::vector<std::string> places;
+  for (const auto& [base, names] : hosts) {
+    places.push_back(
+        fmt::format("{}/{} on {}", base, path,
+                    hosts.size() == 1 ? "the hosts" : FoldHosts({names.begin(), names.end()})));
+  }
+  return fmt::format("{}", fmt::join(places, ", or "));
+}
+
 // Nobody would look in a hidden folder.
 void SayWhereResultsLie(const JobRecord& record) {
   const bool all_elsewhere = std::ranges::none_of(
@@ -157,15 +174,13 @@ void SayWhereResultsLie(const JobRecord& record) {
         "there\n",
         folders);
   }
-  if (record.bases.empty() || record.bases[0].empty()) return;
-  if (!all_elsewhere) {
-    Say("tfdist: files of its tasks, if any: tfdist pull {0}, or {1}/jobs/{0}/*/work on "
-        "the hosts\n",
-        record.id, record.bases[0]);
-  }
+  const std::string work = OnTheHosts(record, fmt::format("jobs/{}/*/work", record.id));
+  if (work.empty()) return;
+  if (!all_elsewhere)
+    Say("tfdist: files of its tasks, if any: tfdist pull {}, or {}\n", record.id, work);
   if (!record.keeps) return;
-  Say("tfdist: what they keep for the next job called {0}: {1}/keep/{0} on the hosts\n",
-      record.name, record.bases[0]);
+  Say("tfdist: what they keep for the next job called {}: {}\n", record.name,
+      OnTheHosts(record, "keep/" + record.name));
 }
 
 // A job may well be silent for long.

@@ -86,6 +86,14 @@ class FoldersOfHosts(OverSsh):
         wait_for(lambda: self.user.run("logs", "job").out.count("one\n") == 2, "two tasks have written")
         return hosts
 
+    def test_the_end_says_where_files_lie_on_hosts_that_differ(self):
+        hosts = self.start_hosts(2)
+        caches = hosts[1].home / ".cache"
+        caches.mkdir()
+        caches.chmod(0o777)  # so another folder is taken
+        up = self.user.run("up", "-F", str(hosts.ssh_config), "-H", "h1,h2", "--no-workdir", "--", "true").expect(0)
+        self.assertRegex(up.err, r"(?m), or /home/trainer/\.cache/tfdist/jobs/\S+/\*/work on h1, or /home/trainer/\.tfdist/jobs/\S+/\*/work on h2$")
+
     def test_output_that_was_removed_is_named_while_the_job_runs(self):
         hosts = self.start_ticking()
         folder = self.job_folder(hosts[1])
