@@ -12,7 +12,7 @@ namespace tfdist::cli {
 namespace {
 
 // A script that runs the tests with `&` makes it ignored.
-[[maybe_unused]] const auto before_the_tests = signal(SIGINT, SIG_DFL);
+[[maybe_unused]] const auto kBeforeTheTests = signal(SIGINT, SIG_DFL);
 
 TEST(Interrupts, AHangUpIsHeardUntilItMayEndTheProcess) {
   Interrupts interrupts;

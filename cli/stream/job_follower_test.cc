@@ -18,7 +18,7 @@ namespace tfdist::cli {
 namespace {
 
 // A script that runs the tests with `&` makes it ignored.
-[[maybe_unused]] const auto before_the_tests = signal(SIGINT, SIG_DFL);
+[[maybe_unused]] const auto kBeforeTheTests = signal(SIGINT, SIG_DFL);
 
 namespace event = protocol::event;
 namespace type = protocol::type;
