@@ -27,6 +27,7 @@ const protocol::DataOffer& ImageParts::Offer(const std::function<void()>& meanwh
 
 UniqueFd ImageParts::OpenArchive() const {
   if (image_.archive.empty()) {
+    CheckTemporaryRoom(image_.size_bytes);
     UniqueFd saved = TemporaryFile();
     SaveImage(image_.engine, image_.key, saved.get());
     return saved;

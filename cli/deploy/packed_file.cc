@@ -1,6 +1,8 @@
 #include "cli/deploy/packed_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -12,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/size_text.h"
 
 namespace tfdist::cli {
 namespace {
@@ -91,6 +94,18 @@ std::string FolderOfTemporaryFiles() {
   return folder != nullptr && *folder == '/' ? folder : "/tmp";
 }
 
+void CheckTemporaryRoom(uint64_t bytes) {
+  struct statvfs info {};
+  const std::string folder = FolderOfTemporaryFiles();
+  if (statvfs(folder.c_str(), &info) != 0) return;  // making the file says why
+  const uint64_t free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
+  if (free_bytes >= bytes) return;
+  throw Error(Phase::kFiles,
+              fmt::format("no room for temporary files in {}: {} are needed, and {} are free",
+                          folder, SizeText(bytes), SizeText(free_bytes)),
+              kRoomForIt);
+}
+
 void WriteTemporary(int fd, std::string_view bytes) {
   try {
     WriteAll(fd, bytes, "a temporary file in " + FolderOfTemporaryFiles());
@@ -120,6 +135,8 @@ PackedFile::PackedFile(const FileRange& content, int level, bool executable, std
   const off_t end = lseek(spool_->get(), 0, SEEK_END);
   if (end < 0) throw Error(Phase::kFiles, WithErrno("cannot use a temporary file", errno));
   begin_ = static_cast<uint64_t>(end);
+  const bool size_is_known = level == 0 && content.size_bytes != UINT64_MAX;
+  if (size_is_known) CheckTemporaryRoom(content.size_bytes);
   GzipWriter writer(spool_->get(), level);
   Sha256 hash;
   uint64_t size_bytes = 0;

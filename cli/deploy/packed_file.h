@@ -50,6 +50,8 @@ class PackedFile {
 std::string FolderOfTemporaryFiles();
 // An unlinked file there, 0600.
 UniqueFd TemporaryFile();
+// Throws Error(kFiles) where so much does not fit in there: nobody wants to learn that after minutes of writing.
+void CheckTemporaryRoom(uint64_t bytes);
 // Throws Error(kFiles), with what helps where there is no room.
 void WriteTemporary(int fd, std::string_view bytes);
 

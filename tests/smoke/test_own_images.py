@@ -256,6 +256,24 @@ class Podman(OfAnEngine, unittest.TestCase):
 
 
 class SmallDisk(unittest.TestCase):
+    def test_this_machine_without_room_for_a_layer_says_so_before_it_writes(self):
+        with Tfdist("small") as user:
+            engines.write_archive(pathlib.Path(user.folder, "train.tar"), [base])
+            file = user.write("cluster.toml", clusters.over_ssh(
+                "job", ["true"], hosts[:1], layout="mirrored", ssh_config=hosts.ssh_config,
+                task_extra='image = { archive = "train.tar" }\nengine = "docker"\n'))
+            folder = pathlib.Path(user.folder, "temporary")
+            folder.mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)
+            try:
+                user.env["TMPDIR"] = str(folder)
+                refused = user.run("up", file).expect(3)
+            finally:
+                subprocess.run(["umount", folder], check=True)
+            self.assertRegex(refused.err, rf"no room for temporary files in {folder}: \d+ MB are needed, and \d.\d MB are free\n"
+                                          r"  try: make room there, or set TMPDIR to a folder with space\n")
+            self.assertIn("nothing was started", refused.err)
+
     def test_a_host_without_room_is_named_before_anything_is_sent(self):
         with Hosts(1) as fresh, Tfdist("small") as user:
             subprocess.run(["nsenter", f"--target={fresh[0].pid}", "--mount", "sh", "-c",
