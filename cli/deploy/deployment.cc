@@ -39,7 +39,7 @@ namespace type = protocol::type;
 
 // Limits of the steps; those of connecting are in cli/ssh. An upload may take its time.
 constexpr auto kStartLimit = 120s;
-constexpr StartLimits kStartLimits{.shell = kStartLimit, .boot = 60s, .hello = kStartLimit};
+constexpr StartLimits kStartLimits{.shell = kStartLimit, .boot = 60s, .hello = 60s};
 constexpr auto kUploadLimit = 15min;
 // From here on it pays that a file crosses the user's uplink once.
 constexpr uint64_t kHandOnBytes = 8 << 20;

@@ -85,7 +85,12 @@ protocol::Hello AgentLink::ReadHello(TimePoint deadline) {
   } catch (const protocol::EarlierProtocol&) {
     CheckVersions(1, 1);
   }
-  if (!message) throw LostConnection(Phase::kStart, "the agent did not say hello in time");
+  if (!message) {
+    throw SaysNothing(
+        Phase::kStart, "the agent there has said nothing in time",
+        "`ps -eo pid,stat,args` on that host shows a tfdist-agent that is stopped (T) "
+        "or waits for a disk (D)");
+  }
   protocol::ThrowIfError(*message);
   if (message->type != protocol::type::kHello) {
     throw ProtocolError(Phase::kStart,

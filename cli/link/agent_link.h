@@ -10,11 +10,18 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/failures.h"
 #include "cli/channel/byte_channel.h"
 #include "wire/frame.h"
 #include "wire/protocol.h"
 
 namespace tfdist::cli {
+
+// An agent that was started says nothing. Starting it again would do the same.
+class SaysNothing : public LostConnection {
+ public:
+  using LostConnection::LostConnection;
+};
 
 // The events in an `event` message, in order. Throws ProtocolError.
 std::vector<protocol::Event> EventsOf(const protocol::Message& message);
@@ -25,7 +32,7 @@ class AgentLink {
   // `channel` must stand right before the agent's first frame.
   explicit AgentLink(std::unique_ptr<ByteChannel> channel);
 
-  // The agent's first message. Throws LostConnection on end of file or timeout, Error(kStart) when
+  // The agent's first message. Throws LostConnection on end of file, SaysNothing at `deadline`, Error(kStart) when
   // versions do not meet (naming both).
   protocol::Hello ReadHello(TimePoint deadline);
 

@@ -46,6 +46,8 @@ class Bringer {
     if (!started.link) return started;
     try {
       ReadHello(started);
+    } catch (const SaysNothing&) {
+      throw;
     } catch (const LostConnection&) {
       return std::nullopt;
     } catch (const ProtocolError&) {
@@ -65,13 +67,25 @@ class Bringer {
     started.uploaded = booted.uploaded;
     if (!booted.channel) return started;
     agent_ = booted.agent;
+    pid_ = booted.pid;
     started.machine = agent_->machine;
     started.link = std::make_unique<AgentLink>(std::move(booted.channel));
     return started;
   }
   void ReadHello(StartedAgent& started) {
-    on_step_("hello");
-    started.hello = started.link->ReadHello(In(limits_.hello));
+    on_step_("the agent's first word");
+    try {
+      started.hello = started.link->ReadHello(In(limits_.hello));
+    } catch (const SaysNothing&) {
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits_.hello);
+      throw SaysNothing(
+          Phase::kStart,
+          fmt::format("the agent was started as process {}, and has said nothing for {} s", pid_,
+                      seconds.count()),
+          fmt::format("`ps -o stat,args {0}` on that host: T is stopped (kill -CONT {0}), D waits "
+                      "for a disk; [ssh] remote_dir names another folder for the agent",
+                      pid_));
+    }
   }
   [[nodiscard]] bool IsWhole(const StartedAgent& started) const {
     return started.hello.agent_sha256 == agent_->sha256_hex;
@@ -81,6 +95,7 @@ class Bringer {
   const StartLimits& limits_;
   Boot boot_;
   const EmbeddedAgent* agent_ = nullptr;  // the one that was started last
+  std::string pid_;                       // and its process there
   const std::function<void(const char*)>& on_step_;
 };
 

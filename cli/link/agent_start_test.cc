@@ -38,7 +38,7 @@ class AgentStartTest : public testing::Test {
                               .size_bytes = program_.size(),
                               .machine = "x86_64"};
     return BringAgent(transport, {&agent, 1}, "",
-                      {.shell = seconds(30), .boot = seconds(30), .hello = seconds(30)},
+                      {.shell = seconds(30), .boot = seconds(30), .hello = hello_limit_},
                       [this](const char* step) { steps_ += fmt::format("{}, ", step); });
   }
   [[nodiscard]] fs::path File() const { return home_.path() / ".cache/tfdist/bin" / sha256_; }
@@ -52,6 +52,7 @@ class AgentStartTest : public testing::Test {
   std::string gzip_ = Gzip(program_);
   std::string sha256_ = Sha256Hex(program_);
   std::string steps_;
+  seconds hello_limit_{30};
 };
 
 TEST_F(AgentStartTest, TakesAnAgentThatIsThere) {
@@ -60,8 +61,10 @@ TEST_F(AgentStartTest, TakesAnAgentThatIsThere) {
   EXPECT_FALSE(again.uploaded);
   EXPECT_EQ(again.hello.base, "/base");
   EXPECT_EQ(again.machine, "x86_64");
-  EXPECT_EQ(steps_,
-            "connect, find or send the agent, hello, connect, find or send the agent, hello, ");
+  EXPECT_EQ(
+      steps_,
+      "connect, find or send the agent, the agent's first word, connect, find or send the agent, "
+      "the agent's first word, ");
 }
 
 TEST_F(AgentStartTest, ReplacesOneWhoseContentIsNotWhatItsNameSays) {
@@ -92,6 +95,35 @@ TEST_F(AgentStartTest, SendsAgainWhatACheckHasRemovedBeforeItRan) {
   sha256_ = Sha256Hex(program_);
   EXPECT_TRUE(Bring().uploaded);
   EXPECT_FALSE(Bring().uploaded);
+}
+
+// One that is there, or was just sent; neither is sent again.
+TEST_F(AgentStartTest, NamesTheProcessThatSaysNothing) {
+  (void)Bring();
+  hello_limit_ = seconds(1);
+  for (const bool is_sent : {false, true}) {
+    const fs::path pid = home_.path() / "pid";
+    program_ = fmt::format("#!/bin/sh\necho $$ >'{}'\nexec cat\n", pid.string());
+    if (is_sent) {
+      gzip_ = Gzip(program_);
+      sha256_ = Sha256Hex(program_);
+    } else {
+      Damage(program_);
+    }
+    steps_.clear();
+    try {
+      (void)Bring();
+      FAIL();
+    } catch (const Error& error) {
+      std::string number;
+      std::ifstream(pid) >> number;
+      EXPECT_EQ(
+          error.cause(),
+          fmt::format("the agent was started as process {}, and has said nothing for 1 s", number));
+      EXPECT_NE(error.remedy().find("kill -CONT " + number), std::string::npos);
+      EXPECT_EQ(steps_, "connect, find or send the agent, the agent's first word, ");
+    }
+  }
 }
 
 TEST_F(AgentStartTest, GivesUpWhenANewOneIsDamagedAsWell) {

@@ -187,8 +187,13 @@ void FollowStart(BootConversation& talk, std::span<const EmbeddedAgent> agents, 
   std::vector<std::string> refused;
   while (true) {
     const std::string line = talk.ReadLine(deadline);
-    if (const auto machine = After("run", line)) {
-      booted.agent = &AgentFor(*machine, agents);
+    if (const auto run = After("run", line)) {
+      const size_t space = std::min(run->find(' '), run->size());
+      booted.agent = &AgentFor(std::string_view(*run).substr(0, space), agents);
+      booted.pid = run->substr(std::min(space + 1, run->size()));
+      if (!Holds(booted.pid, "0123456789"))
+        throw ProtocolError(Phase::kStart, fmt::format("the host ran the agent as process '{}'",
+                                                       OnOneLine(booted.pid)));
       return;
     }
     if (const auto wanted = After("upload", line)) {

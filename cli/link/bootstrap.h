@@ -37,6 +37,7 @@ struct BootedAgent {
   std::string noise;                     // what came before our own output: the last 64 KiB
   bool uploaded = false;                 // false: the host had this agent already
   const EmbeddedAgent* agent = nullptr;  // of StartAgent, StartHouse: the one that runs there
+  std::string pid;                       // of these, its process there: digits
   HostFolders folders;                   // of StartHouse; without `bases` there is no channel
 };
 

@@ -185,7 +185,7 @@ prepare() {
   found=
   [ -z "$places" ] || find_folders || return
   if [ -n "$anew$aside" ] || ! is_there; then bring; fi
-  say "run $machine"
+  say "run $machine $$"  # main's own process, which becomes the agent's
   printf '%s\n' "$agent"
 }
 

@@ -1,6 +1,7 @@
 """Jobs over SSH, on test hosts with an unprivileged account each."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -726,6 +727,27 @@ class BadHosts(OverSsh):
                 self.assertRegex(said.out + said.err, r"command of worker:0: python3 cannot open /\S*/train\.py: No such file or directory\n  try: the path counts on that host: ")
         self.assertEqual(self.user.run("list").out.count("failed"), 0)
         self.user.run("up", self.write(hosts, shell("echo pass >made.py; python3 made.py"), layout="mirrored")).expect(0)
+
+    def test_an_agent_that_says_nothing_is_named_with_its_process(self):
+        hosts = self.start_hosts(2)
+        file = self.write(hosts, shell("true"), layout="mirrored")
+        self.user.run("up", file).expect(0)
+        [agent] = (hosts[1].home / ".cache/tfdist/bin").iterdir()
+        owner = agent.stat()
+        agent.unlink()  # it may still run
+        agent.write_text("#!/bin/sh\nexec sleep 600\n")
+        agent.chmod(0o500)
+        os.chown(agent, owner.st_uid, owner.st_gid)
+        up = self.user.start("up", file)
+        name = hosts[1].address
+        wait_for(lambda: f"waiting for {name}: the agent's first word" in up.err.read_text(), lambda: up.err.read_text(), 30)
+        self.assertEqual(up.wait(100), 3)  # 240 s, before
+        said = up.err.read_text()
+        [process] = [process for process in hosts[1].processes() if process.argv[:2] == ["sleep", "600"]]
+        self.assertIn(f"tfdist: {name}: agent start: the agent was started as process {process.pid_there}, and has said nothing for 60 s\n"
+                      f"  try: `ps -o stat,args {process.pid_there}` on that host: ", said)
+        self.assertIn("nothing was started", said)
+        hosts[1].run_as("root", ["kill", str(process.pid_there)])
 
     def test_down_names_a_frozen_host_and_confirms_it_once_it_is_back(self):
         hosts = self.start_hosts(3)
