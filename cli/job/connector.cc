@@ -13,6 +13,7 @@
 #include "base/failures.h"
 #include "base/thread_annotations.h"
 #include "cli/channel/local_transport.h"
+#include "cli/job/asking_channel.h"
 #include "cli/job/state_folder.h"
 #include "cli/link/bootstrap.h"
 #include "cli/slurm/srun_transport.h"
@@ -227,12 +228,15 @@ Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
   const HostPlan& host = record.hosts.at(static_cast<size_t>(slot));
   try {
     Attached attached;
-    attached.transport = TransportToJob(record, slot, std::move(is_off), together);
+    attached.transport = TransportToJob(record, slot, is_off, together);
     auto shell = attached.transport->OpenShell(deadline);
+    const auto has_answered = std::make_shared<bool>(false);
+    if (is_off) shell = AskingChannel(std::move(shell), std::move(is_off), has_answered);
     BootedAgent booted =
         AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot, deadline);
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
     attached.hello = attached.link->ReadHello(deadline);
+    *has_answered = true;
     if (attached.hello.silent) TakeNoteOfSilence(host.name, attached, deadline, wish);
     const auto* node = dynamic_cast<const OutlivedNode*>(attached.transport.get());
     if (node != nullptr && node->is_here())

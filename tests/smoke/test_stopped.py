@@ -7,6 +7,7 @@ import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
 from tests.smoke.test_local import shell
+from tests.smoke.test_ssh import hosts_told_of
 from tests.support import clusters, processes
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import PATIENCE, wait_for
@@ -221,13 +222,25 @@ class Stopped(unittest.TestCase):
         for words in (["status", "job"], ["why", "job"], ["events", "job"]):
             said = self.run_soon(*words).expect(3)
             self.assertEqual(said.err.count(self.asking()), 1, said)
-            self.assertEqual(said.out.count(": its agent has not heard the coordinator for "), 2, said)
+            self.assertEqual(hosts_told_of(said.out, ": its agent has not heard the coordinator for "), 2, said)
         logs = self.run_soon("logs", "job").expect(3)
         self.assertEqual(sorted(logs.out.splitlines()), ["worker:1 | begun", "worker:2 | begun"])
         pull = self.run_soon("pull", "job").expect(3)
         for said in (logs, pull):
             self.assertEqual(said.err.count(self.asking()), 1, said)
             self.assertIn(f"{self.hosts[0].address}: connect: it took the connection and then said nothing", said.err)
+
+    def test_a_first_host_that_lets_one_log_in_and_then_hangs_is_given_up_as_soon(self):
+        self.start()
+        self.stop(0, "tfdist-agent", "tfdist-keeper")
+        start_up = self.hosts[0].home / ".bashrc"
+        self.addCleanup(start_up.unlink)
+        start_up.write_text("exec sleep infinity\n")
+        # Before, 5 minutes each.
+        for words in (["status", "job"], ["logs", "job"], ["wait", "job"]):
+            said = self.run_soon(*words).expect(3)
+            self.assertEqual(said.err.count(self.asking()), 1, said)
+            self.assertIn("it lets one log in, and then says nothing", said.err)
 
     def seconds_of(self, process, limit):
         """When each line came, on stdout and stderr, counted from now."""
