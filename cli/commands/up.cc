@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <functional>
 #include <future>
 #include <map>
@@ -378,6 +379,19 @@ int Join(const Plan& plan, const Deployment::Outcome& outcome, const JobRecord& 
   return JoinIt(plan, running, interrupts, arguments);
 }
 
+// By an error: who finds nobody at the job would say that its `up` was killed.
+void NoteThatUpEnds(const std::string& id) try {
+  std::vector<JobRecord> records = LoadRecords();
+  const auto known = std::ranges::find(records, id, &JobRecord::id);
+  const bool is_told = known == records.end() || !known->last_seen.why.empty() ||
+                       known->last_seen.stage != LastSeen::Stage::kStarting;
+  if (is_told) return;
+  known->last_seen.why = kUpHasEnded;
+  TrySaveRecord(*known);
+} catch (const Error&) {
+  return;  // nobody can read the records
+}
+
 // A job that `up` is at has a record from its first moment, for `down` to find. Unless hosts were asked for it, the record
 // goes with this.
 class Announced {
@@ -389,6 +403,7 @@ class Announced {
   Announced& operator=(const Announced&) = delete;
   ~Announced() {
     if (!hosts_are_asked_) RemoveRecord(id_);
+    if (hosts_are_asked_ && std::uncaught_exceptions() > 0) NoteThatUpEnds(id_);
   }
   void HostsAreAsked() { hosts_are_asked_ = true; }
   [[nodiscard]] const BringUpMark& mark() const { return mark_; }

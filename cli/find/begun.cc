@@ -51,7 +51,7 @@ JobRecord AsKnownNow(const JobRecord& record) {
   if (known != records.end()) return *known;  // kNotStarted
   JobRecord none = record;
   none.last_seen.stage = Stage::kNotStarted;
-  none.last_seen.why = "its `up` ended before it had started it";
+  none.last_seen.why = kUpHasEnded;
   return none;
 }
 

@@ -53,15 +53,25 @@ LastSeen Ask(const JobRecord& record) {
   seen.why = WhyItIsLeft(record);
   if (is_there || !NothingIsOnOtherHosts(record)) return seen;
   seen.stage = Stage::kNotStarted;
-  if (record.elsewhere) seen.why = "its `up` ended before it had started it";
+  if (record.elsewhere) seen.why = kUpHasEnded;
   return seen;
+}
+
+// `up` notes how it ended, or removes the record, before anybody finds that it is gone: what was read of the record before may
+// lack that.
+std::string WhyItIsLeftHere(const std::string& id) {
+  const std::vector<JobRecord> records = LoadRecords();
+  const auto now = std::ranges::find(records, id, &JobRecord::id);
+  if (now == records.end()) return std::string(kUpHasEnded);
+  if (!now->last_seen.why.empty()) return now->last_seen.why;
+  return std::string(now->last_seen.stage == Stage::kStarting ? kUpWasKilled : kUpHasEnded);
 }
 
 }  // namespace
 
 std::string WhyItIsLeft(const JobRecord& record) {
   if (!record.last_seen.why.empty()) return record.last_seen.why;
-  if (!record.elsewhere) return std::string(kUpWasKilled);
+  if (!record.elsewhere) return WhyItIsLeftHere(record.id);
   return fmt::format(
       "the `up` of {} has not started it yet, and whether that still runs is not known here",
       record.started_by.empty() ? "another machine" : record.started_by);

@@ -101,6 +101,7 @@ const std::string& BaseOf(const JobRecord& record, int slot);
 
 // `why` of a job whose `up` is gone, and which has not begun.
 inline constexpr std::string_view kUpWasKilled = "its `up` was killed while it brought hosts up";
+inline constexpr std::string_view kUpHasEnded = "its `up` ended before it had started it";
 
 // Held by `up` while it brings a job's hosts up. The system frees it, however the process ends.
 class BringUpMark {
