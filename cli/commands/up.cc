@@ -1169,11 +1169,11 @@ class Launch {
 void CheckThisMachine(size_t hosts) try {
   constexpr uint64_t kLeastFileBytes = 1'000'000;  // a job's record; more where files are packed
   constexpr size_t kOtherThreads = 4;
-  CheckRoomForStack(Phase::kInternal);
-  CheckRoomForFiles(kLeastFileBytes, Phase::kInternal);
-  CheckRoomForThreads(static_cast<int>(hosts + kOtherThreads), 0, Phase::kInternal);
+  CheckRoomForStack(Phase::kUsage);
+  CheckRoomForFiles(kLeastFileBytes, Phase::kUsage);
+  CheckRoomForThreads(static_cast<int>(hosts + kOtherThreads), 0, Phase::kUsage);
 } catch (const Error& error) {
-  throw error.WithHost("this machine");
+  throw WithHost(UsageError(Phase::kUsage, error.cause(), error.remedy()), "this machine");
 }
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include "base/hash.h"
 #include "base/json_numbers.h"
 #include "base/log.h"
+#include "base/size_text.h"
 #include "base/text.h"
 #include "base/thread_annotations.h"
 #include "cli/job/state_folder.h"
@@ -627,8 +628,17 @@ JobRecord DecodeRecord(std::string_view text) {
 
 void SaveRecord(const JobRecord& record) {
   MakeJobsFolder();
+  const std::string text = EncodeRecord(record);
+  if (text.size() > kRecordLimitBytes) {  // no command would read it
+    throw UsageError(
+        Phase::kUsage,
+        fmt::format("the record of this job, with the commands of its {} tasks, takes "
+                    "{}, and may have at most {}",
+                    record.tasks.size(), SizeText(text.size()), SizeText(kRecordLimitBytes)),
+        "put long values into a file of the workdir, which the tasks read");
+  }
   try {
-    ReplaceFile(PathOf(record.id), EncodeRecord(record), 0600);
+    ReplaceFile(PathOf(record.id), text, 0600);
   } catch (const Error& error) {
     throw Error(error.phase(), error.cause(), std::string(kStateRemedy));
   }

@@ -416,10 +416,20 @@ class ThisMachine(unittest.TestCase):
                             ("-s 64", "may have a stack of 64 KiB there, and needs 256\n  try: have the limit raised (ulimit -s, "),
                             ("-f 1", " there, and needs 1.0 MB\n  try: have the limit raised (ulimit -f, ")):
             with self.subTest(limit):
-                up = self.up_under(limit).expect(70)
+                up = self.up_under(limit).expect(2)
                 self.assertIn("tfdist: this machine: ", up.err)
+                self.assertNotIn("internal", up.err)
                 self.assertIn(said, up.err)
         self.assertEqual(self.up_under("-n 1024").code, 0)
+
+    def test_a_record_that_no_command_would_read_is_refused_before_anything_starts(self):
+        with Tfdist("here") as user:
+            file = user.write("cluster.toml", clusters.local("job", ["true"] + ["a" * 100_000] * 9, slots=12))
+            up = user.run("up", file).expect(2)
+            self.assertRegex(up.err, r"tfdist: the record of this job, with the commands of its 24 tasks, takes \S+ MB, and may have at most \S+ MB\n"
+                                     "  try: put long values into a file of the workdir")
+            self.assertEqual(processes.matching(str(user.folder)), {})
+            self.assertIn("no job", user.run("list").expect(0).out)
 
     def test_a_home_without_room_or_leave_to_write_has_a_remedy(self):
         with Tfdist("here") as user:
