@@ -55,9 +55,11 @@ bool HasZone(std::string_view text) {
 
 BadAddress Explain(std::string_view text) {
   if (text.empty()) return {"a host's name is empty", "h1,h2: is there a comma too many?"};
-  return {
-      fmt::format("{} is neither a host name nor an address", Quoted(text)),
-      "write \"gpu7\", \"10.0.0.7\", \"fd00::7\", or a range: \"gpu[01-16]\", \"10.0.0.[1-4,7]\""};
+  const bool has_blank = text.find(' ') != text.npos;
+  return {fmt::format("{} is neither a host name nor an address", Quoted(text)),
+          has_blank ? "commas stand between hosts: h1,h2"
+                    : "write \"gpu7\", \"10.0.0.7\", \"fd00::7\", or a range: \"gpu[01-16]\", "
+                      "\"10.0.0.[1-4,7]\""};
 }
 
 bool IsUnspecified(std::string_view address) {

@@ -893,6 +893,7 @@ struct OptionOfOthers {
 constexpr std::string_view kHostsAndTasks =
     "-H gpu1:4,gpu2:4 says which hosts, and how many tasks on each";
 constexpr std::string_view kNoDryRun = "tfdist render shows what would run where";
+constexpr std::string_view kGpus = "did you mean '--set task.gpus=...'?";
 constexpr OptionOfOthers kOptionsOfOthers[] = {
     {"down", "--all", "name the jobs: tfdist list shows them"},
     {"exec", "-i", "tfdist shell opens a shell there"},
@@ -905,7 +906,9 @@ constexpr OptionOfOthers kOptionsOfOthers[] = {
     {"status", "-f", "did you mean '--watch'?"},
     {"up", "--background", "did you mean '--detach'?"},
     {"up", "--dry-run", kNoDryRun},
-    {"up", "--gpus-per-node", "did you mean '--set task.gpus=...'?"},
+    {"up", "--gpu", kGpus},
+    {"up", "--gpus", kGpus},
+    {"up", "--gpus-per-node", kGpus},
     {"up", "--nnodes", kHostsAndTasks},
     {"up", "--nodes", kHostsAndTasks},
     {"up", "--nproc-per-node", kHostsAndTasks},
@@ -1025,6 +1028,11 @@ std::string RemedyFor(const CLI::App& app, const CLI::ParseError& error, const W
         "starts it with these words",
         fmt::join(unknown, " "));
   }
+  if (HelpFor(app) == "tfdist shell --help" && !unknown.empty()) {
+    return fmt::format("exec runs one command: tfdist exec TASK -- {}", fmt::join(unknown, " "));
+  }
+  const bool has_option = !unknown.empty() && unknown[0].starts_with('-');
+  if (has_option && !OptionMeant(app, unknown).empty()) return HelpFor(app);
   if (!LacksDashes(app, error, command)) return HelpFor(app);
   return fmt::format("the command goes after --: tfdist {} -H gpu1,gpu2 -- python3 train.py",
                      app.get_subcommands()[0]->get_name());

@@ -43,6 +43,7 @@ struct Probed {
   HostPlan host;
   int slots = 1;
   HostReport report;
+  std::string python;  // which was asked for
 };
 
 // As ssh(1) gets it.
@@ -77,13 +78,20 @@ std::vector<HostReport> Ask(const Plan& plan, const char* what) {
   return AskHosts(plan);
 }
 
-std::vector<Probed> ProbedHosts(const Plan& plan, std::vector<HostReport> reports) {
+// The command's own Python, or python3.
+std::string PythonOf(const std::vector<std::string>& command) {
+  const std::string& program = command.front();
+  return program.substr(program.rfind('/') + 1).starts_with("python") ? program : "python3";
+}
+
+std::vector<Probed> ProbedHosts(const Plan& plan, std::vector<HostReport> reports,
+                                const std::string& python) {
   std::vector<Probed> hosts;
   std::map<std::string, size_t> places;
   for (size_t slot = 0; slot < plan.hosts.size(); ++slot) {
     const auto [place, is_new] = places.try_emplace(plan.hosts[slot].name, hosts.size());
     if (is_new) {
-      hosts.push_back({plan.hosts[slot], 1, std::move(reports[slot])});
+      hosts.push_back({plan.hosts[slot], 1, std::move(reports[slot]), python});
     } else {
       ++hosts[place->second].slots;
     }
@@ -176,8 +184,8 @@ std::string GpuWords(const protocol::HostFacts& facts) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string PythonText(const protocol::HostFacts& facts) {
-  if (!facts.python || facts.python->version.empty()) return "no python3";
+std::string PythonText(const protocol::HostFacts& facts, const std::string& python) {
+  if (!facts.python || facts.python->version.empty()) return "no " + python;
   std::string words = "Python " + facts.python->version;
   for (const auto& [package, version] : facts.python->packages) {
     words += version.empty() ? fmt::format(" without {}", package)
@@ -196,7 +204,8 @@ std::string ClockText(const HostReport& report) {
 // What a host is, behind its line.
 std::string Remark(const Probed& probed) {
   return Harmless(fmt::format("{}; {}{}", GpuWords(*probed.report.facts),
-                              PythonText(*probed.report.facts), ClockText(probed.report)));
+                              PythonText(*probed.report.facts, probed.python),
+                              ClockText(probed.report)));
 }
 
 std::string EntryOf(const Probed& probed) {
@@ -299,7 +308,7 @@ json HostJson(const Probed& probed) {
     host["why"] = failure->cause();
   } else {
     host["gpus"] = probed.report.facts->gpus;
-    host["python"] = PythonText(*probed.report.facts);
+    host["python"] = PythonText(*probed.report.facts, probed.python);
   }
   return host;
 }
@@ -370,7 +379,7 @@ int InitCommand(InitArguments arguments) {
   const Plan plan = PlanToProbe(arguments, arguments.hosts);
   std::vector<HostReport> reports = Ask(plan, "asking");
   const bool reached = ReachesAll(reports);
-  std::vector<Probed> hosts = ProbedHosts(plan, std::move(reports));
+  std::vector<Probed> hosts = ProbedHosts(plan, std::move(reports), PythonOf(arguments.command));
   const auto failed = std::stable_partition(
       hosts.begin(), hosts.end(), [](const Probed& host) { return !host.report.failure; });
   const std::vector<Probed> silent(failed, hosts.end());

@@ -1185,7 +1185,7 @@ int UpCommand(const UpArguments& arguments) {
   AskForHostNames(plan.hosts, plan.ssh);
   const bool is_longer = !plan.file.empty() && !arguments.source.job.command.empty();
   if (is_longer && !arguments.quiet) {
-    Say("tfdist: command: {}\n", CommandText(plan, plan.tasks[0]));
+    Say("tfdist: command: {}\n", CommandAsWritten(plan, plan.tasks[0]));
   }
   return Launch(plan, arguments).Run();
 }

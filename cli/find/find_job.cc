@@ -243,6 +243,11 @@ bool Names(const std::string& word, const std::string& task) {
 
 void CheckTask(const JobRecord& record, const std::string& word) {
   if (HasTask(record, word)) return;
+  const auto is_meant = [&](const JobRecord& one) { return one.name == word || one.id == word; };
+  if (!RecordsWhere(is_meant).empty()) {
+    throw UsageError(Phase::kUsage, fmt::format("{} is a job, and no task of {}", word, record.id),
+                     "the job comes first, then its tasks");
+  }
   std::string all;
   for (const auto& task : record.tasks) all += " " + task.id;
   throw UsageError(Phase::kUsage, fmt::format("job {} has no task {}", record.id, word),

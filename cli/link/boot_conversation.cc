@@ -149,8 +149,8 @@ void BootConversation::ThrowIfUnread(std::string_view nonce) const {
     throw Error(Phase::kExec,
                 "a terminal stands between the connection and /bin/sh, and shows what is sent",
                 "let this account's commands run without one: look for script(1) and the like in "
-                "ForceCommand "
-                "of its sshd_config, in command= of its authorized_keys, and in its login shell");
+                "ForceCommand of its sshd_config, in command= of its authorized_keys, and in its "
+                "login shell and start-up files (.bashrc)");
   }
   if (TakeUpTo(' ', answer) == "2") {
     throw Error(Phase::kExec,

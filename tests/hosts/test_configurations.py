@@ -314,6 +314,8 @@ class ConfigurationsTest(Configured):
                 fails("ssh has no key to offer", held, key=str(old), remedy=f"ssh-keygen -y -f {old} >{old}.pub"),
                 fails("IdentityAgent names $NOT_SET", "IdentityAgent $NOT_SET", "IdentitiesOnly no", key="none", remedy="set NOT_SET"),
                 fails("Permission denied", key=str(other), remedy="ssh-copy-id"),
+                fails("ssh's configuration leaves out keys", "PreferredAuthentications none", remedy="must allow publickey"),
+                fails("ssh's configuration leaves out keys", "PubkeyAuthentication no", remedy="must allow publickey"),
                 *(fails("Load key", key=f'"{folder / name}"') for name in odd),
                 fails("Permission denied", key=str(mixed)),
                 case(f"IdentityFile {other}"),

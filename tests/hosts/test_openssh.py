@@ -203,6 +203,19 @@ class OpensshTest(SharedHosts):
             self.host.accept_key()
             subprocess.run(["ssh", "-F", config, "-O", "exit", "h1"], check=True, capture_output=True, timeout=60)
 
+    def test_the_users_own_connection_that_has_died_is_left_for_another(self):
+        """As after a night, or on another network: its ssh does not know yet, and its session never opens."""
+        own = self.hosts.folder / "dead.sock"
+        config = self.config(f"ControlPath {own}")
+        with socket.socket(socket.AF_UNIX) as nobody:
+            nobody.bind(str(own))
+            nobody.listen()
+            for transport in ("openssh", "auto"):
+                result = probe(config, "open", "h1", transport=transport)
+                self.assert_works(result)
+                self.assertIn(f"your own connection ({own}) does not answer", "; ".join(result["notes"]), result)
+        own.unlink()
+
     def test_hosts_with_control_paths_of_their_own_are_not_mixed_up(self):
         """ssh -G names the path with the host's hash in it: what it says of one host does not hold for another, though no
         pattern of the configuration tells them apart."""

@@ -24,6 +24,10 @@ class Init(Checked):
         text = self.init(hosts, "-H", "h1,h2", names=["h3"]).out
         self.assertEqual(tomllib.loads(text)["cluster"]["hosts"], ["h3", "h1", "h2"])
 
+    def test_a_python_that_is_not_there_is_named(self):
+        text = self.init(self.start_hosts(1), "--", "~/venv/bin/python", "train.py").out
+        self.assertRegex(text, r'(?m)^  "h1",  # no GPU; no ~/venv/bin/python$')
+
     def test_the_file_passes_check_and_runs(self):
         hosts = self.start_hosts(3)
         hosts[2].refuse_key()

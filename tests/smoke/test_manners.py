@@ -152,10 +152,13 @@ command = ["ls", "{{data:{name}}}"]
                              (("up", "-n", "-H", "gpu1", "--", "true"), "-n; tfdist render shows what would run where"),
                              (("up", "--nnodes=2", "-H", "gpu1", "--", "true"), "--nnodes=2; -H gpu1:4,gpu2:4 says which hosts, and how many tasks on each"),
                              (("logs", "--lines", "3"), "--lines; did you mean '--tail'?"), (("status", "-f"), "-f; did you mean '--watch'?"),
+                             (("up", "--gpu", "2", "cluster.toml"), "--gpu cluster.toml; did you mean '--set task.gpus=...'?\n  try: tfdist up --help"),
                              (("down", "--all"), "--all; name the jobs: tfdist list shows them"), (("exec", "-it", "worker:0"), "-it; tfdist shell opens a shell there")):
             self.assertIn(f"tfdist: unknown: {meant}", self.user.run(*words).expect(2).err)
         for words in (("up", "-host", "gpu1", "--", "true"), ("up", "-hgpu1,gpu2", "--", "true"), ("list", "-hosts", "gpu1")):
             self.assertIn(f"tfdist: unknown: {words[1]}; did you mean '-H'?\n", self.user.run(*words).expect(2).err)
+        self.assertIn("unknown: ls -l\n  try: exec runs one command: tfdist exec TASK -- ls -l\n", self.user.run("shell", "worker:0", "--", "ls", "-l").expect(2).err)
+        self.assertIn("  commas stand between hosts: h1,h2\n", self.user.run("render", "-H", "gpu1 gpu2", "--no-workdir", "--", "true").expect(2).err)
         for hosts in ("gpu1,gpu2,", "gpu1,,gpu2"):
             refused = self.user.run("render", "-H", hosts, "--no-workdir", "--", "true").expect(2).err
             self.assertIn("-H: a host's name is empty\n  h1,h2: is there a comma too many?\n", refused)

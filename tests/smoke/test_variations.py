@@ -178,6 +178,9 @@ gpus = 0
         taken = self.user.run("up", *words, "--name", "three", "--set", f"cluster.ports.worker={self.port_of('one')}", *command)
         self.assertIn("is that of worker:0 of job one-", taken.expect(3).err)
         self.assertIn("choose other ports: --set cluster.ports=auto", taken.err)
+        turned = self.user.run("logs", "worker:0", "one").expect(2).err
+        self.assertIn("one is a job, and no task of two-", turned)
+        self.assertIn("  try: the job comes first, then its tasks\n", turned)
         self.user.run("down", "one", "two").expect(0)
 
     def test_another_plan_is_told_by_the_keys_of_the_file(self):

@@ -233,7 +233,16 @@ std::vector<std::string> KeysWithoutPublicPart(std::string_view said) {
   return keys;
 }
 
+// `said`: with ssh's steps.
+bool LeavesOutKeys(std::string_view said) {
+  return !Says(said, "Next authentication method: publickey");
+}
+
 std::string RemedyWithoutOffers(std::string_view said) {
+  if (LeavesOutKeys(said)) {
+    return "PreferredAuthentications and PubkeyAuthentication in ssh's configuration must allow "
+           "publickey: ssh -G shows them";
+  }
   if (const std::string_view why = LineWith("Load key ", said); !why.empty()) {
     return QuotedIn(why) +
            " is no key that ssh can read: name another one (IdentityFile), or make it anew";
@@ -287,8 +296,12 @@ LoginFailure ExplainDenial(std::string_view said, std::string_view line, const H
   }
   if (!agent.empty()) cause += "; nobody answers at ssh-agent's socket: " + agent.back();
   if (has_steps && accepted.empty()) {
-    cause += offered.empty() ? "; ssh has no key to offer"
-                             : fmt::format("; offered: {}", fmt::join(offered, ", "));
+    if (!offered.empty()) {
+      cause += fmt::format("; offered: {}", fmt::join(offered, ", "));
+    } else {
+      cause += LeavesOutKeys(said) ? "; ssh's configuration leaves out keys"
+                                   : "; ssh has no key to offer";
+    }
   }
   return failure;
 }
@@ -335,7 +348,7 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
   }
   if (Says(said, "timed out") && Says(all, "KEXINIT sent") && !Says(all, "NEWKEYS received")) {
     return {Kind::kSlowExchange, Phase::kConnect, "the host fell silent during the key exchange",
-            std::string(kSilentHandshake)};
+            std::string(IsByAnotherWay(said) ? kNoWayThere : kSilentHandshake)};
   }
   if (Says(said, "timed out") && Says(all, kServiceAccepted)) {
     return SlowLogin();
@@ -343,18 +356,19 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
   for (const Saying& saying : kSayings) {
     const std::string_view line = LineWith(saying.part, said);
     if (line.empty()) continue;
+    // Before the version: "banner line 0: Not allowed at this time".
+    const std::vector<std::string> before =
+        Rests("debug1: kex_exchange_identification: banner ", all);
     const bool hung_up =
         saying.part == kNoVersion || saying.part == kNoBanner || saying.remedy == kHungUp;
-    if (hung_up && IsByAnotherWay(said)) {
-      const std::string words = ForeignWords(said);
+    if (hung_up ? IsByAnotherWay(said) : IsByAnotherWay(line)) {
+      std::string words = ForeignWords(said);
+      if (words.empty() && !before.empty()) words = before.back();
       return {saying.kind, saying.phase,
               fmt::format("the jump host or ProxyCommand gave no way to it; ssh says: {}{}{}",
                           Shown(line), words.empty() ? "" : "; on the way: ", words),
               std::string(kNoWayThere), true};
     }
-    // Before the version: "banner line 0: Not allowed at this time".
-    const std::vector<std::string> before =
-        Rests("debug1: kex_exchange_identification: banner ", all);
     return {saying.kind, saying.phase,
             fmt::format("ssh says: {}{}{}", Shown(line), before.empty() ? "" : "; ",
                         before.empty() ? "" : before.back()),

@@ -125,6 +125,18 @@ TEST(OpensshFailure, AWayThatFailsIsNamedBeforeABusyHost) {
   }
 }
 
+TEST(OpensshFailure, AWayThatSaysNothingIsNamed) {
+  const LoginFailure failure = ExplainLogin(
+      "debug1: kex_exchange_identification: banner line 0: the certificate of the VPN has "
+      "expired\r\n"
+      "Connection to UNKNOWN port 65535 timed out\r\n",
+      "gpu7", {});
+  EXPECT_EQ(failure.cause,
+            "the jump host or ProxyCommand gave no way to it; ssh says: Connection to UNKNOWN port "
+            "65535 timed out; on the way: line 0: the certificate of the VPN has expired");
+  EXPECT_NE(failure.remedy.find("by hand"), std::string::npos) << failure.remedy;
+}
+
 TEST(OpensshFailure, EachFailureHasARemedy) {
   EXPECT_NE(ExplainLogin("Connection closed by 10.0.0.7 port 22\r\n", "gpu7", {}).remedy, "");
   EXPECT_NE(ExplainLogin("Connection reset by 10.0.0.7 port 22\r\n", "gpu7", {}).remedy, "");

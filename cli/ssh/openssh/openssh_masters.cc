@@ -584,6 +584,8 @@ class Masters {
   MasterPlace TakePlace(const Target& target, TimePoint& deadline);
   MasterPlace TakeAnotherPlace(const Target& target, const MasterPlace& refused,
                                TimePoint& deadline);
+  MasterPlace TakePlaceBesideSilent(const Target& target, const MasterPlace& users,
+                                    TimePoint& deadline);
   void End();
 
  private:
@@ -607,6 +609,7 @@ class Masters {
   std::map<std::string, Connections> masters_ GUARDED_BY(mutex_);  // by what tells hosts apart
   int sockets_ GUARDED_BY(mutex_) = 0;                             // named so far
   std::map<std::string, Connections> users_ GUARDED_BY(mutex_);    // by control path
+  std::set<std::string> silent_ GUARDED_BY(mutex_);                // of these
 };
 
 // On one connection.
@@ -649,6 +652,7 @@ std::optional<MasterPlace> Masters::PlaceOfTheUser(const Target& target,
                                                    const std::string& control_path) {
   if (!IsListenedTo(control_path)) return std::nullopt;
   const MutexLock lock(mutex_);
+  if (silent_.contains(control_path)) return std::nullopt;
   const auto [at, is_new] = users_.try_emplace(control_path, MostChannels(target), 0);
   auto channel = is_new ? at->second.Begin(std::make_shared<Master>(), channels_.Count())
                         : at->second.Join(channels_.Count());
@@ -699,6 +703,21 @@ MasterPlace Masters::TakeAnotherPlace(const Target& target, const MasterPlace& r
   const bool is_only_one = Refuse(target, refused) == 0;
   if (refused.is_users) return TakePlaceBesideTheUsers(target, deadline);
   if (is_only_one) GiveTimeToEnd(target, *refused.held->master);
+  return TakePlace(target, deadline);
+}
+
+MasterPlace Masters::TakePlaceBesideSilent(const Target& target, const MasterPlace& users,
+                                           TimePoint& deadline) {
+  bool is_first = false;
+  {
+    const MutexLock lock(mutex_);
+    is_first = silent_.insert(users.socket).second;
+  }
+  if (is_first && target.on_note) {
+    target.on_note(fmt::format(
+        "your own connection ({}) does not answer, and ssh -O exit would end it: logs in anew",
+        users.socket));
+  }
   return TakePlace(target, deadline);
 }
 
@@ -756,6 +775,11 @@ MasterPlace TakeMasterPlace(const Target& target, TimePoint& deadline) {
 MasterPlace TakeAnotherPlace(const Target& target, const MasterPlace& refused,
                              TimePoint& deadline) {
   return AllMasters().TakeAnotherPlace(target, refused, deadline);
+}
+
+MasterPlace TakePlaceBesideSilent(const Target& target, const MasterPlace& users,
+                                  TimePoint& deadline) {
+  return AllMasters().TakePlaceBesideSilent(target, users, deadline);
 }
 
 std::chrono::milliseconds LoginLimit(const Limits& limits) {

@@ -36,6 +36,11 @@ MasterPlace TakeMasterPlace(const Target& target, TimePoint& deadline);
 // now. Throws as TakeMasterPlace; Error(kExec) where the host opens no session at all.
 MasterPlace TakeAnotherPlace(const Target& target, const MasterPlace& refused, TimePoint& deadline);
 
+// A place beside the user's own connection, on which nothing comes back: this process uses that one no more. Throws as
+// TakeMasterPlace.
+MasterPlace TakePlaceBesideSilent(const Target& target, const MasterPlace& users,
+                                  TimePoint& deadline);
+
 // How long a login may take once the host is asked.
 std::chrono::milliseconds LoginLimit(const Limits& limits);
 

@@ -23,6 +23,10 @@ namespace {
 
 // With -v the first words come before ssh reads its configuration.
 constexpr std::chrono::seconds kMute{4};
+// Of the user's own connection, which may be one of yesterday, of another network.
+constexpr std::chrono::seconds kOwnAnswers{10};
+
+enum class Opening { kOpened, kRefused, kSilent };
 
 // An ssh that uses a connection, with -v: so it tells what the host answers to its wish for a session.
 class SessionChannel : public cli::ByteChannel {
@@ -33,17 +37,18 @@ class SessionChannel : public cli::ByteChannel {
         ssh_(cli::OpenChildChannel(argv_, held_)),
         master_(place.socket) {}
 
-  // Waits for that answer. False: the host opens no session. An ssh that does not tell of it is taken at its word: at `deadline`, and at
-  // `mute_until` where it has told of nothing, as one that somebody has put around ssh, and that keeps these words.
-  bool IsOpened(TimePoint mute_until, TimePoint deadline) {
+  // Waits for that answer. kSilent: it has not come by `deadline`. An ssh that has told of nothing at `mute_until` is taken at its word, as
+  // one that somebody has put around ssh, and that keeps these words.
+  Opening WaitForOpening(TimePoint mute_until, TimePoint deadline) {
     while (true) {
       const ReadResult result = ssh_->Read(first_, TimePoint::min());
       const std::string said = ssh_->Stderr();
-      if (WasRefused(said)) return false;
-      if (result != ReadResult::kTimeout || WasOpened(said)) return true;
-      const TimePoint end = TellsSteps(said) ? deadline : std::min(mute_until, deadline);
+      if (WasRefused(said)) return Opening::kRefused;
+      if (result != ReadResult::kTimeout || WasOpened(said)) return Opening::kOpened;
+      const bool tells = TellsSteps(said);
+      const TimePoint end = tells ? deadline : std::min(mute_until, deadline);
       const TimePoint now = SystemClock().Now();
-      if (now >= end) return true;
+      if (now >= end) return tells ? Opening::kSilent : Opening::kOpened;
       pollfd waited{ssh_->PollFd(), POLLIN, 0};
       poll(&waited, 1, PollTimeout(now, end));
     }
@@ -79,10 +84,12 @@ class SessionChannel : public cli::ByteChannel {
 };
 
 // After a login that a host costs which opens few sessions: `deadline` is that of one that has been reached.
-MasterPlace PlaceInsteadOf(const MasterPlace& refused, const Target& target, TimePoint& deadline) {
+MasterPlace PlaceInsteadOf(const MasterPlace& other, Opening opening, const Target& target,
+                           TimePoint& deadline) {
   const TimePoint begin = SystemClock().Now();
   TimePoint end = std::max(deadline, begin + LoginLimit(target.limits));
-  MasterPlace place = TakeAnotherPlace(target, refused, end);
+  MasterPlace place = opening == Opening::kSilent ? TakePlaceBesideSilent(target, other, end)
+                                                  : TakeAnotherPlace(target, other, end);
   deadline += SystemClock().Now() - begin;
   return place;
 }
@@ -92,11 +99,16 @@ MasterPlace PlaceInsteadOf(const MasterPlace& refused, const Target& target, Tim
 std::unique_ptr<cli::ByteChannel> OpenSessionChannel(const Target& target, TimePoint& deadline) {
   MasterPlace place = TakeMasterPlace(target, deadline);
   while (true) {
-    target.Begin({"shell", kWaitsForShell, Within(target.limits.exec, deadline)});
+    const TimePoint end = Within(target.limits.exec, deadline);
+    target.Begin({"shell", kWaitsForShell, end});
+    const TimePoint begin = SystemClock().Now();
     auto channel = std::make_unique<SessionChannel>(target, place);
-    if (channel->IsOpened(SystemClock().Now() + kMute, Within(target.limits.exec, deadline)))
+    const Opening opening = channel->WaitForOpening(
+        begin + kMute, place.is_users ? std::min(end, begin + kOwnAnswers) : end);
+    // An ssh of other words may have opened it all the same.
+    if (opening == Opening::kOpened || (opening == Opening::kSilent && !place.is_users))
       return channel;
-    place = PlaceInsteadOf(place, target, deadline);
+    place = PlaceInsteadOf(place, opening, target, deadline);
   }
 }
 
