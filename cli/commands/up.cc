@@ -78,6 +78,7 @@ constexpr size_t kDigitsInRecord = 8;
 // A slow host is named after so long.
 constexpr auto kSlowHost = 5s;
 constexpr auto kSlowRollBack = 1s;
+constexpr auto kStandsStill = 5s;  // `up` looks each 200 ms
 // Of a large repository it may take longer, and is not known then.
 constexpr auto kGitLimit = 3s;
 constexpr std::string_view kReplaces = "tfdist up --replace";  // why a job ended
@@ -604,12 +605,15 @@ class Launch {
     const TimePoint begin = SystemClock().Now();
     TimePoint next_word = begin + (terminal ? 1s : kSlowHost);
     std::optional<TimePoint> give_up;
+    TimePoint looked = begin;
     while (true) {
       std::array<pollfd, 2> fds = {pollfd{deployment.DoneFd(), POLLIN, 0},
                                    pollfd{interrupts_->fd(), POLLIN, 0}};
       poll(fds.data(), fds.size(), 200);
-      if (fds[0].revents != 0) return true;
       const TimePoint now = SystemClock().Now();
+      if (now - looked > kStandsStill) stood_still_ += now - looked;
+      looked = now;
+      if (fds[0].revents != 0) return true;
       SaySetUpLines(deployment);
       if (!give_up && IsToStop(": rolling back", deployment.IsEnded())) {
         deployment.Cancel();
@@ -841,6 +845,7 @@ class Launch {
       Say("tfdist: nothing was started\n");
       return kExitUsage;
     }
+    if (HostsGaveUpThisOne(outcome)) return StartAfterStanding();
     if (const auto plan = PlanWithSpares(outcome)) return StartWithSpares(*plan, outcome);
     if (const auto source = SourceWithOtherPorts(outcome)) return StartWithOtherPorts(*source);
     if (IsToWait(outcome)) return StartAfterTheOther();
@@ -858,11 +863,29 @@ class Launch {
     return kExitHost;
   }
 
+  [[nodiscard]] bool IsRolledBack(const Deployment::Outcome& outcome) const {
+    return !in_doubt_ && left_.empty() && outcome.roll_back_errors.empty();
+  }
+
+  // Ctrl-Z stopped this process for longer than hosts wait for it: they are not to blame.
+  [[nodiscard]] bool HostsGaveUpThisOne(const Deployment::Outcome& outcome) const {
+    constexpr auto kHostsWait = 20s;
+    return stood_still_ > kHostsWait && !outcome.failures.empty() && IsRolledBack(outcome) &&
+           std::ranges::none_of(outcome.failures,
+                                [](const auto& failure) { return failure.refusal.has_value(); });
+  }
+
+  int StartAfterStanding() {
+    Say("tfdist: `up` itself stood still for {} s (Ctrl-Z?), and its hosts have given it up; "
+        "starting again\n",
+        std::chrono::duration_cast<std::chrono::seconds>(stood_still_).count());
+    return StartAgain(plan_, arguments_);
+  }
+
   // What a host refuses, a login too, and a changed host key are for the user to mend; spare hosts are for one that cannot
   // be reached.
   [[nodiscard]] std::optional<Plan> PlanWithSpares(const Deployment::Outcome& outcome) const {
-    const bool is_rolled_back = !in_doubt_ && left_.empty() && outcome.roll_back_errors.empty();
-    if (outcome.failures.empty() || !is_rolled_back) return std::nullopt;
+    if (outcome.failures.empty() || !IsRolledBack(outcome)) return std::nullopt;
     std::vector<std::string> failed;
     for (const auto& failure : outcome.failures) {
       if (!failure.unreachable) return std::nullopt;
@@ -875,7 +898,7 @@ class Launch {
   [[nodiscard]] std::optional<PlanSource> SourceWithOtherPorts(
       const Deployment::Outcome& outcome) const {
     constexpr int kMostDraws = 5;
-    const bool is_rolled_back = !in_doubt_ && left_.empty() && outcome.roll_back_errors.empty();
+    const bool is_rolled_back = IsRolledBack(outcome);
     PlanSource source = arguments_.source;
     const bool may = plan_.draws_ports && is_rolled_back && !IsReadOnce(source.file) &&
                      ++source.port_draw < kMostDraws && !outcome.failures.empty();
@@ -1162,6 +1185,7 @@ class Launch {
   std::future<std::optional<GitState>> git_;
   // What the deployment has come to.
   bool in_doubt_ = false;
+  TimePoint::duration stood_still_{};  // while hosts were brought up
   std::vector<std::string> left_;
 };
 

@@ -1,5 +1,6 @@
 """Agents, keepers and holders that are stopped (SIGSTOP): their hosts answer, and they do not."""
 
+import pathlib
 import re
 import signal
 import time
@@ -241,6 +242,18 @@ class Stopped(unittest.TestCase):
             said = self.run_soon(*words).expect(3)
             self.assertEqual(said.err.count(self.asking()), 1, said)
             self.assertIn("it lets one log in, and then says nothing", said.err)
+
+    def test_an_up_that_was_stopped_while_it_sets_up_starts_again(self):
+        self.file = self.user.write("cluster.toml", pathlib.Path(self.file).read_text() + '[setup]\ncommand = ["sleep", "15"]\n')
+        up = self.user.start("up", "-d", self.file)
+        wait_for(lambda: "tfdist: set-up: " in up.err.read_text() or "waiting for" in up.err.read_text(), lambda: up.err.read_text(), 30)
+        up.send_signal(signal.SIGSTOP)
+        begun = time.monotonic()
+        wait_for(lambda: time.monotonic() - begun > 40, "the hosts give it up after 30 s", 60)
+        up.send_signal(signal.SIGCONT)
+        self.assertEqual(up.wait(60), 0, up.err.read_text())
+        self.assertRegex(up.err.read_text(), r"tfdist: `up` itself stood still for 4\d s \(Ctrl-Z\?\), and its hosts have given it up; starting again\n")
+        self.assertNotIn("hung up", up.err.read_text())
 
     def seconds_of(self, process, limit):
         """When each line came, on stdout and stderr, counted from now."""
