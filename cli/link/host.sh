@@ -366,6 +366,8 @@ show_folder() {
   elif [ -z "$job" ] || [ -e "$base/$jobs/$job/$slot_prefix$slot" ] || [ -e "$base/$keep/${job%-*-*}" ]; then
     say "base $base"
     found=${found:-$base}
+  else
+    say "gone $base/$jobs/$job/$slot_prefix$slot"
   fi
   return 1
 }

@@ -1,5 +1,7 @@
 #include "cli/link/house.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -115,8 +117,18 @@ HostSurvey Look(const House& house, bool closely, const std::string& tasks_of = 
   return survey;
 }
 
+// A job's record is the way to what lies there.
+void ThrowIfOutOfSight(const HostFolders& folders, const std::string& job) {
+  if (!folders.bases.empty() || !folders.gone.empty() || !folders.refused.empty()) return;
+  throw Error(Phase::kDown, "tfdist's folder cannot be seen (is its file system mounted?)",
+              fmt::format("tfdist down --purge {0} again once it can be seen; tfdist prune {0} forgets "
+                          "the job",
+                          job));
+}
+
 Removal Remove(const House& house, const FoldersAsked& asked, protocol::RemoveSlots request) {
   StartedAgent agent = BringSomewhere(house, asked);
+  if (!asked.job.empty()) ThrowIfOutOfSight(agent.folders, asked.job);
   Removal removal;
   if (agent.link) {
     request.bases = InBytes(agent.folders.bases);

@@ -91,6 +91,19 @@ class Pull(unittest.TestCase):
         self.assertIn(f"tfdist: {self.hosts[1].address}: nothing of job {job} was there any more\n", down.err)
         self.assertIn(f"tfdist: {self.hosts[0].address}: removed ", down.err)
 
+    def test_purge_keeps_the_record_of_what_it_cannot_see(self):
+        """Results are there again once the host has mounted its file system."""
+        self.run_job("echo $TFDIST_TASK >result")
+        job = self.user.job_id()
+        cache, away = self.hosts[1].home / ".cache", self.hosts[1].home / "away"
+        cache.rename(away)
+        down = self.user.run("down", "--purge", "--yes", job).expect(1)
+        self.assertIn(f"tfdist: {self.hosts[1].address}: down: tfdist's folder cannot be seen (is its file system mounted?)\n  try: ", down.err)
+        self.assertNotIn("was there any more", down.err)
+        away.rename(cache)
+        self.assertEqual(self.pull("worker:1").code, 0)
+        self.assertIn(f"tfdist: {self.hosts[1].address}: removed ", self.user.run("down", "--purge", "--yes", job).expect(0).err)
+
     def test_a_job_without_files_has_lost_none(self):
         """tfdist itself removes what it sent."""
         self.run_job("true")
