@@ -27,7 +27,7 @@ void CheckRemoteDir(std::string_view remote_dir);
 
 // tfdist's folders on a host, for a request to an agent there (wire/house.h).
 struct HostFolders {
-  std::vector<std::string> bases;    // without symbolic links, and nobody else can replace them
+  std::vector<std::string> bases;  // without symbolic links, and nobody else can replace them
   // Removed as a whole, and not just out of sight. Where a slot is asked for: its folder, too, if only that is not there.
   std::vector<std::string> gone;
   std::vector<std::string> refused;  // "FOLDER: why", of those that somebody else may have made

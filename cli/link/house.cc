@@ -120,10 +120,11 @@ HostSurvey Look(const House& house, bool closely, const std::string& tasks_of = 
 // A job's record is the way to what lies there.
 void ThrowIfOutOfSight(const HostFolders& folders, const std::string& job) {
   if (!folders.bases.empty() || !folders.gone.empty() || !folders.refused.empty()) return;
-  throw Error(Phase::kDown, "tfdist's folder cannot be seen (is its file system mounted?)",
-              fmt::format("tfdist down --purge {0} again once it can be seen; tfdist prune {0} forgets "
-                          "the job",
-                          job));
+  throw Error(
+      Phase::kDown, "tfdist's folder cannot be seen (is its file system mounted?)",
+      fmt::format("tfdist down --purge {0} again once it can be seen; tfdist prune {0} forgets "
+                  "the job",
+                  job));
 }
 
 Removal Remove(const House& house, const FoldersAsked& asked, protocol::RemoveSlots request) {
