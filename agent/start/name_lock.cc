@@ -80,7 +80,9 @@ void WaitOrFail(const SlotInfo& info, const std::filesystem::path& path, bool is
   const Owner owner = ReadOwner(path);
   const SlotFolder folder(owner.folder);
   const bool is_committed = IsCommitted(folder, AskContact(folder));
-  if (is_over || is_committed || !WaitsFor(info.job, owner.job)) {
+  // Any program of the account can have written the name there.
+  const bool is_rival = layout::IsJobIdOf(owner.job, info.name) && WaitsFor(info.job, owner.job);
+  if (is_over || is_committed || !is_rival) {
     FailTaken(info, owner, is_committed);
   }
 }

@@ -656,7 +656,9 @@ class Launch {
       all.push_back(fmt::format("{}: {}", FoldHosts(hosts), step));
     const uint64_t pulled = deployment.PulledBytes();
     Say("tfdist: {} s: waiting for {}{}\n", seconds, fmt::to_string(fmt::join(all, "; ")),
-        pulled == 0 || rolls_back ? "" : fmt::format("; {} pulled so far", SizeText(pulled)));
+        pulled == 0 || rolls_back
+            ? ""
+            : fmt::format("; about {} written there so far", SizeText(pulled)));
   }
 
   void SayWhatHostsHave(const Deployment::Outcome& outcome) const {
@@ -851,7 +853,7 @@ class Launch {
     if (IsToWait(outcome)) return StartAfterTheOther();
     // Where another job has the name, these are that job's files.
     if (!outcome.name_taken) SayWhatHostsHave(outcome);
-    const bool runs = outcome.name_taken && outcome.name_taken->committed();
+    const bool runs = outcome.name_taken && !MayBeBeingStarted(outcome);
     if (runs && IsTaken(outcome) && left_.empty()) return TakenOver(outcome);
     PrintFailures(outcome);
     if (in_doubt_) {
@@ -919,10 +921,18 @@ class Launch {
     return StartAgain(LoadPlan(source), again);
   }
 
+  // As far as is known here: a host may say anything of a job that runs elsewhere.
+  [[nodiscard]] bool MayBeBeingStarted(const Deployment::Outcome& outcome) const {
+    const auto& taken = outcome.name_taken;
+    if (!taken || taken->committed() || !layout::IsJobIdOf(taken->job(), plan_.name)) return false;
+    const auto known = Known(taken->job());
+    return !known || HasHost(*known, plan_.hosts.at(outcome.taken_slot), plan_.ssh);
+  }
+
   // A job of its name that is being started may come to nothing.
   bool IsToWait(const Deployment::Outcome& outcome) {
     const bool is_rolled_back = !in_doubt_ && left_.empty() && outcome.roll_back_errors.empty();
-    if (!is_rolled_back || !outcome.name_taken || outcome.name_taken->committed()) return false;
+    if (!is_rolled_back || !MayBeBeingStarted(outcome)) return false;
     const TimePoint now = SystemClock().Now();
     if (!waits_until_) {
       waits_until_ = now + kOtherStartLimit;

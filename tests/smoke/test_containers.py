@@ -356,16 +356,6 @@ class OfAnEngine:
         up = self.up(shell("echo brought"), count=2, image=image).expect(0)
         self.assertIn("worker:1 | brought\n", up.out)
 
-    def test_what_was_pulled_so_far_is_said(self):
-        address = self.start_registry()
-        self.push(f"{address}/large-{self.engine}:1", {"layers": [engines.layer({"ballast": os.urandom(16 << 20)})]})
-        host, port = address.split(":")
-        slow = (host.rsplit(".", 1)[0] + ".252", int(port))
-        image = f"{slow[0]}:{slow[1]}/large-{self.engine}:1"
-        with engines.slow_way(slow, (host, int(port)), 1 << 20):
-            up = self.up(["/ballast"], image=image)
-        self.assertRegex(up.err, rf"waiting for {hosts[0].address}: pulling the image; [\d.]+ [kM]B pulled so far\n")
-
     def test_an_image_that_its_registry_lacks_is_named_once_for_all_hosts(self):
         image = f"{self.start_registry()}/absent:1"
         self.assert_refused(self.up(["true"], count=2, image=image), "\n  the same on 1 more host: 127.", f"{self.engine} cannot pull image {image}: ",
@@ -429,6 +419,21 @@ class OfAnEngine:
 
 class Docker(OfAnEngine, unittest.TestCase):
     engine = "docker"
+
+    def test_what_was_pulled_so_far_is_said(self):
+        """On a disk of its own: what others write there counts, too."""
+        registry = self.start_registry()
+        self.push(f"{registry}/large:1", {"layers": [engines.layer({"ballast": os.urandom(16 << 20)})]})
+        address, port = registry.split(":")
+        slow = (address.rsplit(".", 1)[0] + ".252", int(port))
+        with Hosts(1) as fresh, engines.slow_way(slow, (address, int(port)), 1 << 20):
+            subprocess.run(["nsenter", f"--target={fresh[0].pid}", "--mount", "sh", "-c",
+                            "mkdir /home/docker && mount -t tmpfs -o size=256m tmpfs /home/docker"], check=True)
+            engines.start_docker(fresh[0])
+            up = self.user.run("up", self.user.write("cluster.toml", clusters.over_ssh(
+                "job", ["/ballast"], fresh[:1], layout="mirrored", ssh_config=fresh.ssh_config,
+                task_extra=f'image = "{slow[0]}:{slow[1]}/large:1"\nengine = "docker"\n')))
+        self.assertRegex(up.err, rf"waiting for {fresh[0].address}: pulling the image; about [\d.]+ [kM]B written there so far\n")
 
     def test_a_host_that_has_another_image_of_that_name_is_named(self):
         other = hosts[1]

@@ -258,7 +258,7 @@ class Podman(OfAnEngine, unittest.TestCase):
 class SmallDisk(unittest.TestCase):
     def test_this_machine_without_room_for_a_layer_says_so_before_it_writes(self):
         with Tfdist("small") as user:
-            engines.write_archive(pathlib.Path(user.folder, "train.tar"), [base])
+            engines.write_archive(pathlib.Path(user.folder, "train.tar"), [engines.layer({"ballast": os.urandom(16 << 20)})])  # on no host
             file = user.write("cluster.toml", clusters.over_ssh(
                 "job", ["true"], hosts[:1], layout="mirrored", ssh_config=hosts.ssh_config,
                 task_extra='image = { archive = "train.tar" }\nengine = "docker"\n'))
