@@ -235,8 +235,14 @@ class Stopped(unittest.TestCase):
         self.start()
         self.stop(0, "tfdist-agent", "tfdist-keeper")
         start_up = self.hosts[0].home / ".bashrc"
-        self.addCleanup(start_up.unlink)
-        start_up.write_text("exec sleep infinity\n")
+
+        def let_in():  # sshd leaves running what the logins have begun
+            start_up.unlink()
+            for process in self.hosts[0].processes():
+                if process.argv == ["sleep", "86399"]:
+                    processes.kill(process.pid)
+        self.addCleanup(let_in)
+        start_up.write_text("exec sleep 86399\n")
         # Before, 5 minutes each.
         for words in (["status", "job"], ["logs", "job"], ["wait", "job"]):
             said = self.run_soon(*words).expect(3)
