@@ -1,4 +1,4 @@
-// Many hosts, and what is said of them, in few lines.
+// Names of many hosts, and the errors of many hosts, in few lines.
 #pragma once
 
 #include <string>

@@ -421,7 +421,7 @@ class Docker(OfAnEngine, unittest.TestCase):
     engine = "docker"
 
     def test_what_was_pulled_so_far_is_said(self):
-        """On a disk of its own: what others write there counts, too."""
+        """On a disk of its own: bytes that other programs write there count, too."""
         registry = self.start_registry()
         self.push(f"{registry}/large:1", {"layers": [engines.layer({"ballast": os.urandom(16 << 20)})]})
         address, port = registry.split(":")
