@@ -89,6 +89,8 @@ void SetValue(std::string_view setting, TomlNode::Table& file, Problems& problem
       const bool is_quoted = value.starts_with('"') || value.starts_with('\'');
       if (is_text && !is_quoted) {
         node.value = std::string(value);
+      } else if (value.empty()) {
+        node.value = TomlNode::Absent();
       } else {
         node = ValueOf(value);
       }

@@ -13,13 +13,14 @@ namespace tfdist::cli {
 struct TomlEntry;
 
 struct TomlNode {
-  struct Date {};  // a date, a time, or both: nothing in a cluster file is one
+  struct Date {};    // a date, a time, or both: nothing in a cluster file is one
+  struct Absent {};  // `--set KEY=`: reads as if the file did not have the key
   using Array = std::vector<TomlNode>;
   using Table = std::vector<TomlEntry>;
 
   int line = 0;
   int column = 0;
-  std::variant<std::string, int64_t, double, bool, Date, Array, Table> value;
+  std::variant<std::string, int64_t, double, bool, Date, Array, Table, Absent> value;
 };
 
 struct TomlEntry {

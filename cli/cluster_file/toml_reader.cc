@@ -19,7 +19,11 @@ constexpr int64_t kLargestBytes = int64_t{1} << 50;
 // In the order of TomlNode::value.
 constexpr std::string_view kForms[] = {"text",          "a whole number", "a number with a point",
                                        "true or false", "a date or time", "a list",
-                                       "a table"};
+                                       "a table",       "nothing"};
+
+bool IsThere(const TomlEntry& entry) {
+  return !std::holds_alternative<TomlNode::Absent>(entry.node.value);
+}
 
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
@@ -56,7 +60,10 @@ std::optional<std::string> ReadText(const Field& field, Problems& problems) {
 std::optional<std::string> ReadLine(const Field& field, Problems& problems) {
   std::optional<std::string> text = ReadText(field, problems);
   if (text && text->empty()) {
-    problems.Add(field.where, "expected text, got an empty one");
+    problems.Add(field.where, "expected text, got an empty one",
+                 field.where.line == kLineOfSet
+                     ? fmt::format("--set {}= takes the key out", field.where.key)
+                     : "");
     return std::nullopt;
   }
   if (text && std::any_of(text->begin(), text->end(), IsControl)) {
@@ -108,6 +115,7 @@ std::vector<std::pair<std::string, Field>> Entries(const TomlNode::Table& table,
   std::vector<std::pair<std::string, Field>> entries;
   entries.reserve(table.size());
   for (const TomlEntry& entry : table) {
+    if (!IsThere(entry)) continue;
     Where place = where.Below(entry.key);
     place.line = entry.line;
     place.column = entry.column;
@@ -123,17 +131,17 @@ TableReader::TableReader(const TomlNode::Table& table, Where where,
 }
 
 void TableReader::ReportUnknownKeys(std::span<const std::string_view> known) {
-  for (const auto& [key, field] : Entries(*table_, where_)) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const std::string_view nearest = NearestWord(key, known);
+  for (const TomlEntry& entry : *table_) {
+    if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
+    const std::string_view nearest = NearestWord(entry.key, known);
     if (!nearest.empty()) meant_.push_back(nearest);
-    problems_->Add(field.where, "unknown key", HintForUnknownKey(key, known));
+    problems_->Add(At(entry.key), "unknown key", HintForUnknownKey(entry.key, known));
   }
 }
 
 std::optional<Field> TableReader::Find(std::string_view key) const {
   for (const TomlEntry& entry : *table_) {
-    if (entry.key == key) return Field{&entry.node, At(key)};
+    if (entry.key == key && IsThere(entry)) return Field{&entry.node, At(key)};
   }
   return std::nullopt;
 }

@@ -423,6 +423,16 @@ gpus = 0
                 self.assertIn(said, refused.err)
                 self.assertNotIn("secret", refused.err)
 
+    def test_set_without_a_value_takes_a_key_out(self):
+        file = self.write(shell("echo [$LR]"), task_extra='venv = "/nowhere"\nenv = { LR = "1" }')
+        for out, lr in ((["task.venv="], "1"), (["task.venv=", "task.env.LR="], ""), (["task.venv=", "task.env=", "ssh.port=", "data="], "")):
+            settings = [word for setting in out for word in ("--set", setting)]
+            self.assertEqual(self.lines(file, *settings, "--name", "out")[0], [f"worker:{n} | [{lr}]" for n in (0, 1)])
+        for setting, said in (("task.vnev=", "task.vnev: unknown key\n  did you mean 'venv'?"), ("cluster.hosts=", "list hosts = [...] in [cluster]"),
+                              ('task.venv=""', "task.venv: expected text, got an empty one\n  --set task.venv= takes the key out")):
+            with self.subTest(setting):
+                self.assertIn(said, self.user.run("render", file, "--set", setting).expect(2).err)
+
     def test_a_mistake_in_a_set_value_is_no_line_of_the_file(self):
         file = self.write(["true"])
         for setting, why in (('cluster.hosts=["localhost","localhost"]', "cluster.hosts[1]: localhost is listed twice"),
