@@ -30,16 +30,29 @@ bool HasSucceeded(const TaskState& task) {
   return ended && !HasFailed(*task.exit) && !task.exit->by_us;
 }
 
+namespace {
+
+// A shell says so of the command that it ran, and a container engine of a task.
+constexpr int kFirstSignalCode = 128;
+
+std::string SignalOrCode(const TaskExit& exit) {
+  const char* name = sigabbrev_np(exit.signal != 0 ? exit.signal : exit.code - kFirstSignalCode);
+  if (exit.signal != 0) {
+    return fmt::format("signal {} (SIG{})", exit.signal, name == nullptr ? "?" : name);
+  }
+  const bool is_of_signal = exit.code > kFirstSignalCode && name != nullptr;
+  return is_of_signal ? fmt::format("exit code {} (SIG{})", exit.code, name)
+                      : fmt::format("exit code {}", exit.code);
+}
+
+}  // namespace
+
 std::string Describe(const TaskExit& exit) {
-  constexpr int kOfShells = 128;  // a shell says so of the command that it ran
   if (!exit.error.empty()) return exit.error;
-  const char* name = exit.signal == 0 ? nullptr : sigabbrev_np(exit.signal);
-  std::string how = exit.signal == 0 ? fmt::format("exit code {}", exit.code)
-                                     : fmt::format("signal {} (SIG{})", exit.signal,
-                                                   name == nullptr ? "?" : name);
+  std::string how = SignalOrCode(exit);
   if (exit.cpu_time_over && !exit.out_of_memory)
     return "it has used its CPU time (ulimit -t): " + how;
-  if (exit.signal == SIGXFSZ || exit.code == kOfShells + SIGXFSZ)
+  if (exit.signal == SIGXFSZ || exit.code == kFirstSignalCode + SIGXFSZ)
     return how + ": a file was larger than it may be (ulimit -f)";
   if (!exit.out_of_memory) return how;
   const std::string peak =

@@ -45,7 +45,7 @@ struct SlotState {
 std::string_view TaskPhaseName(TaskPhase phase);
 void to_json(Json& json, const TaskPhase& phase);
 void from_json(const Json& json, TaskPhase& phase);
-// "exit code 3", "signal 9 (SIGKILL)", "could not be executed: ...".
+// "exit code 3", "exit code 139 (SIGSEGV)", "signal 9 (SIGKILL)", "could not be executed: ...".
 std::string Describe(const TaskExit& exit);
 bool HasFailed(const TaskExit& exit);
 // It has ended with 0, and of its own accord.

@@ -120,6 +120,24 @@ class OfAnEngine:
         self.assertIn("worker:0 | kept\n", up.out)
         self.assertNotIn("| data\n", up.out)
 
+    def test_limits_are_as_large_as_the_host_allows(self):
+        """Those of a task without a container, its hard limits; and /dev/shm as the file says."""
+        task = shell("cat /proc/self/limits /proc/mounts")
+        inside = self.up(task, task_extra='shm_size = "96MiB"\n').expect(0).out
+        plain = self.user.run("up", self.user.write("plain.toml", clusters.over_ssh("plain", task, hosts[:1], ssh_config=hosts.ssh_config)))
+        for limit in ("Max open files", "Max locked memory"):
+            [allowed] = re.findall(rf"{limit} +\S+ +(\S+)", plain.expect(0).out)
+            self.assertEqual(re.findall(rf"{limit} +(\S+) +(\S+)", inside), [(allowed, allowed)])
+        self.assertRegex(inside, r" /dev/shm tmpfs \S*\bsize=98304k\b")
+        self.assert_nothing_left()
+
+    def test_a_signal_that_ends_it_is_named(self):
+        """The engine tells it as a shell does; "too large a file" and "out of memory" have words of their own."""
+        for name, code in (("SIGKILL", 137), ("SIGSEGV", 139), ("SIGABRT", 134)):
+            with self.subTest(name):
+                self.assertIn(f"exit code {code} ({name})\n", self.up(shell(f"sh -c 'kill -{name[3:]} $$'; exit $?")).expect(1).err)
+        self.assertIn("exit code 255\n", self.up(shell("exit 255")).expect(1).err)
+
     def test_files_for_a_group_of_the_accounts_can_be_read(self):
         if self.engine == "podman":
             self.skipTest("runc, which runs here, drops the groups of a rootless container")
@@ -416,6 +434,16 @@ class OfAnEngine:
         self.assertNotIn("share", inside.out)  # of the host
         self.down()
 
+    def test_a_shell_of_a_task_opens_in_the_container(self):
+        self.start()
+        self.user.env["TERM"] = "xterm"
+        terminal = self.user.start_on_terminal("shell", "worker:0")
+        os.write(terminal.fd, b"ls /usr; echo task=$TFDIST_TASK in=$(pwd); exit 6\n")
+        self.assertEqual(terminal.wait(), 6)
+        self.assertRegex(terminal.text, r"task=worker:0 in=/\S+/run/work")
+        self.assertNotIn("share", terminal.text)  # of the host
+        self.down()
+
 
 class Docker(OfAnEngine, unittest.TestCase):
     engine = "docker"
@@ -450,7 +478,7 @@ class Docker(OfAnEngine, unittest.TestCase):
         [work] = hosts[0].home.glob(f".cache/tfdist/jobs/{self.user.job_id()}/run/work")
         (work / "go").touch()
         self.assertEqual(up.wait(60), 1)
-        self.assertRegex(up.err.read_text(), r"worker:0 on \S+: out of memory: the kernel killed it( at \d+ MiB)?: exit code 137\n")
+        self.assertRegex(up.err.read_text(), r"worker:0 on \S+: out of memory: the kernel killed it( at \d+ MiB)?: exit code 137 \(SIGKILL\)\n")
         self.assert_nothing_left()
 
 
