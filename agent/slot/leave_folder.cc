@@ -32,11 +32,13 @@ void RemoveSecretsOfRuns(const SlotFolder& folder) {
 void RemoveUnchangedCopy(const SlotFolder& folder) {
   if (IsWorkFolderGone(folder)) return;  // what was in it is not known
   if (FindTaskFile(folder, SystemClock().Now() + kResultsLimit)) return;
-  if (const auto left = RemoveWorkFolder(folder)) {
+  if (const auto left = EmptyWorkFolder(folder)) {
     Log("{}, ignoring", *left);
-  } else {
-    ForgetUnpacked(folder);
+    return;
   }
+  // In this order, so that who looks meanwhile takes it at no time for one that somebody else removed.
+  ForgetUnpacked(folder);
+  if (const auto left = RemoveWorkFolder(folder)) Log("{}, ignoring", *left);
 }
 
 void LeaveFolder(const SlotFolder& folder) {

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/process/run_folder.h"
+#include "agent/slot/task_files.h"
 #include "base/file.h"
 #include "base/testing/temporary_folder.h"
 
@@ -32,6 +35,27 @@ TEST(LeaveFolder, NoVariablesOfATaskStayBehindItsJob) {
     left.push_back(file.path().filename());
   }
   EXPECT_THAT(left, testing::UnorderedElementsAre("container", "pid", "exit"));
+}
+
+// `pull` may look at any time.
+TEST(LeaveFolder, WhoLooksWhileACopyIsRemovedDoesNotFindItRemovedBySomebodyElse) {
+  const TemporaryFolder temporary;
+  const SlotFolder folder(temporary.path());
+  for (int round = 0; round < 300; ++round) {
+    MakeWorkFolder(folder, false);
+    ReplaceFile(folder.work() / "given", "x", 0600);
+    RememberUnpacked(folder);
+    std::atomic<bool> is_removed = false;
+    std::atomic<bool> was_gone = false;
+    std::thread looks([&] {
+      while (!is_removed) was_gone = was_gone || IsWorkFolderGone(folder);
+    });
+    RemoveUnchangedCopy(folder);
+    is_removed = true;
+    looks.join();
+    ASSERT_FALSE(was_gone);
+    ASSERT_FALSE(std::filesystem::exists(folder.work()));
+  }
 }
 
 }  // namespace

@@ -201,6 +201,16 @@ void MakeWorkFolder(const SlotFolder& folder, bool takes_level) {
   MakePrivateFolder(folder.work());
 }
 
+std::optional<std::string> EmptyWorkFolder(const SlotFolder& folder) {
+  const fs::path work = folder.work();
+  std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(work, error)))  // what a link leads to is not ours
+    return fmt::format("{} is no folder", work.string());
+  if (auto why = WhyMounted(work)) return fmt::format("{}: {}", work.string(), *why);
+  MakeRemovable(work);
+  return RemoveContent(work, {});
+}
+
 std::optional<std::string> RemoveWorkFolder(const SlotFolder& folder) {
   const fs::path work = folder.work();
   if (auto left = RemoveTree(work)) return fmt::format("{}: {}", work.string(), *left);

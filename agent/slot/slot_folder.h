@@ -101,7 +101,8 @@ std::optional<std::string> RemoveTree(const std::filesystem::path& folder);
 // of another machine that shares the job's folder. Throws Error(kFiles).
 void MakeWorkFolder(const SlotFolder& folder, bool takes_level);
 
-// Removes the folder in which tasks start, with all that is in it; what is left, and why, as RemoveTree.
+// Removes what is in the folder in which tasks start, or that as well; what is left, and why, as RemoveTree.
+std::optional<std::string> EmptyWorkFolder(const SlotFolder& folder);
 std::optional<std::string> RemoveWorkFolder(const SlotFolder& folder);
 
 // Whether the job of `folder` has a level and none of its slots here has that: somebody has removed its mark, or its slot.

@@ -234,7 +234,8 @@ void ForgetUnpacked(const SlotFolder& folder) { unlink(ManifestOf(folder).c_str(
 
 bool IsWorkFolderGone(const SlotFolder& folder) {
   std::error_code error;
-  return fs::exists(ManifestOf(folder), error) && !fs::exists(folder.work(), error) && !error;
+  // In this order: the agent removes the note first, and then the folder.
+  return !fs::exists(folder.work(), error) && !error && fs::exists(ManifestOf(folder), error);
 }
 
 std::optional<fs::path> FindNewIn(const fs::path& root, const fs::path& note, TimePoint deadline) {
