@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 from tests.hosts.hosts import Hosts, check_possible
-from tests.support import engines
+from tests.support import engines, shown
 from tests.support.tfdist import BIN, ROOT, Tfdist
 from tests.support.waiting import wait_for
 
@@ -51,6 +51,10 @@ def training_tree(tree):
     return tree
 
 
+def without_numbers(line):
+    return re.sub(r"\d+(\.\d+)?", "N", shown.masked(line))
+
+
 class OfAnEngine:
     engine = None
 
@@ -69,10 +73,15 @@ class OfAnEngine:
         for host in hosts:
             self.assertEqual(engines.containers(host), [])
             wait_for(lambda: engines.processes(host) == [], lambda: f"end of {engines.processes(host)}")
+        return up
 
     def test_digits_in_layout_uai(self):
-        self.train("digits.toml", ("debian:12", TRAINING), ('"2000"', '"200"'), ('"../data"', f'"{ROOT / "configs/data"}"'),
+        """And each line that the page shows is one of its lines, but for numbers: their order is another one each time."""
+        up = self.train("digits.toml", ("debian:12", TRAINING), ('"2000"', '"200"'), ('"../data"', f'"{ROOT / "configs/data"}"'),
                    ("gpus = 0", 'gpus = 0\nentrypoint = ""'))
+        [page] = shown.shown_commands((EXAMPLES / "README.md").read_text()).values()
+        printed = set(map(without_numbers, (up.out + up.err).splitlines()))
+        self.assertEqual([line for line in map(without_numbers, page) if line != "..." and line not in printed], [])
 
     def test_a_tfjob_with_its_images_entry_point_and_a_volume(self):
         self.train("tfjob.toml", ("registry.lan/training:3", TRAINING), ("/srv/training:", f"{volume}:"))
