@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -756,7 +755,7 @@ void AddCompletion(CLI::App& app, Command& command) {
 
 // What a command has said has been written, or is an error.
 int Flushed(int exit_code) {
-  if (fflush(stdout) != 0) throw OutputClosed(errno);
+  FlushOutput();
   return exit_code;
 }
 
@@ -766,9 +765,10 @@ int Told(const Error& error) {
 }
 
 int AfterClosedOutput(const OutputClosed& error) {
-  if (error.reader_left()) return kExitSuccess;  // `tfdist logs | head`
+  const bool is_no_error = error.reader_left() && !error.has_done();
+  if (is_no_error) return kExitSuccess;  // `tfdist logs | head`
   Say("tfdist: {}\n", error.cause());
-  return kExitOutput;
+  return error.reader_left() ? kExitOutputClosed : kExitOutput;
 }
 
 // The library names its own function, and no remedy.

@@ -77,8 +77,22 @@ void NoteRemoved(const std::set<std::string>& folders) {
   }
 }
 
-// False: something that was to go is there still, or may be.
-bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
+// What went, and what was to go and did not.
+struct Removals {
+  json removed = json::array();
+  json in_use = json::array();
+  json kept = json::array();
+  std::vector<Error> errors;
+
+  [[nodiscard]] std::string Words() const {
+    return fmt::format("{} removed on the hosts",
+                       removed.empty()       ? "nothing was"
+                       : removed.size() == 1 ? "one folder was"
+                                             : fmt::format("{} folders were", removed.size()));
+  }
+};
+
+Removals RemoveAll(const Plan& plan, const Proposal& proposal) {
   const std::vector<std::string> jobs(proposal.jobs.begin(), proposal.jobs.end());
   const std::set<std::string> to_go = KeptToGo(proposal);
   const std::vector<std::string> names(to_go.begin(), to_go.end());
@@ -88,59 +102,71 @@ bool RemoveAll(const Plan& plan, const Proposal& proposal, json* report) {
   const auto answers = AskAll<Removal>(proposal.found.answering, plan.ssh, [&](const House& house) {
     return Clean(house, jobs, proposal.caches_stay, names);
   });
-  bool all_went = true;
+  Removals all;
   std::set<std::string> removed;
-  std::vector<Error> errors;
   for (size_t at = 0; at < answers.size(); ++at) {
     const std::string& host = proposal.found.answering[at].name;
     const auto& [removal, error] = answers[at];
     removed.insert(removal.removed.begin(), removal.removed.end());
     for (const std::string& path : removal.removed) {
-      if (report == nullptr)
-        Print("{}: removed {}\n", host, path);
-      else
-        (*report)["removed"].push_back({{"host", host}, {"folder", path}});
+      all.removed.push_back({{"host", host}, {"folder", path}});
     }
     for (const std::string& used : removal.in_use) {
-      if (report == nullptr)
-        Print("{}: kept {}\n", host, used);
-      else
-        (*report)["in_use"].push_back({{"host", host}, {"why", used}});
+      all.in_use.push_back({{"host", host}, {"why", used}});
     }
     for (const protocol::KeptPath& kept : removal.kept) {
-      errors.push_back(NotRemoved(Phase::kFiles, kept).WithHost(host));
-      if (report != nullptr) (*report)["kept"].push_back({{"host", host}, {"why", kept.why}});
+      all.kept.push_back({{"host", host}, {"why", kept.why}});
+      all.errors.push_back(NotRemoved(Phase::kFiles, kept).WithHost(host));
     }
-    if (error) errors.push_back(*error);
-    all_went = all_went && !error && removal.kept.empty();
+    if (error) all.errors.push_back(*error);
   }
-  PrintErrors(errors);
   NoteRemoved(removed);
-  return all_went;
+  return all;
 }
 
+void PrintRemovals(const Removals& all) {
+  PrintDone(all.Words(), [&all] {
+    for (const json& gone : all.removed) {
+      Print("{}: removed {}\n", gone["host"].get<std::string>(), gone["folder"].get<std::string>());
+    }
+    for (const json& used : all.in_use) {
+      Print("{}: kept {}\n", used["host"].get<std::string>(), used["why"].get<std::string>());
+    }
+  });
+}
+
+// False: something that was to go is there still, or may be.
 bool CleanAsJson(const CleanArguments& arguments, const Plan& plan, const Proposal& proposal) {
-  json report = {{"items", ItemsJson(proposal)},
-                 {"removed", json::array()},
-                 {"kept", json::array()},
-                 {"in_use", json::array()}};
-  bool all_went = true;
+  Removals all;
   if (!IsEmpty(proposal) && !arguments.dry_run && MayRemove(arguments, proposal)) {
-    all_went = RemoveAll(plan, proposal, &report);
+    all = RemoveAll(plan, proposal);
   }
-  PrintJson(report);
-  return all_went;
+  PrintErrors(all.errors);
+  PrintDone(all.Words(), [&] {
+    PrintJson({{"items", ItemsJson(proposal)},
+               {"removed", all.removed},
+               {"kept", all.kept},
+               {"in_use", all.in_use}});
+  });
+  return all.errors.empty();
 }
 
-// As RemoveAll.
+// As CleanAsJson.
 bool CleanAnswering(const CleanArguments& arguments, const Plan& plan, const Proposal& proposal) {
   if (arguments.json) return CleanAsJson(arguments, plan, proposal);
-  PrintProposal(proposal);
   const bool is_empty = IsEmpty(proposal);
-  if (is_empty) Print("nothing to remove\n");
+  // What cannot be listed is not removed.
+  PrintDone(Removals().Words(), [&] {
+    PrintProposal(proposal);
+    if (is_empty) Print("nothing to remove\n");
+  });
   if (is_empty || arguments.dry_run) return true;
-  fflush(stdout);
-  if (MayRemove(arguments, proposal)) return RemoveAll(plan, proposal, nullptr);
+  if (MayRemove(arguments, proposal)) {
+    const Removals all = RemoveAll(plan, proposal);
+    PrintErrors(all.errors);
+    PrintRemovals(all);
+    return all.errors.empty();
+  }
   Say("tfdist: nothing was removed\n");
   return true;
 }

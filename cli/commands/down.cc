@@ -19,14 +19,14 @@
 namespace tfdist::cli {
 namespace {
 
-void PrintReport(const JobRecord& record, const EndReport& report, bool purged) {
-  PrintJson({{"job", record.id},
-             {"name", record.name},
-             {"confirmed", report.confirmed},
-             {"unconfirmed", report.unconfirmed},
-             {"unreachable", report.unreachable},
-             {"details", report.details},
-             {"purged", purged}});
+nlohmann::json ReportJson(const JobRecord& record, const EndReport& report, bool purged) {
+  return {{"job", record.id},
+          {"name", record.name},
+          {"confirmed", report.confirmed},
+          {"unconfirmed", report.unconfirmed},
+          {"unreachable", report.unreachable},
+          {"details", report.details},
+          {"purged", purged}};
 }
 
 using Purges = std::map<std::string, PurgeOfJob>;  // by id
@@ -51,7 +51,8 @@ Purges PurgesOf(const std::vector<MeantJob>& jobs, const std::set<std::string>& 
   return purges;
 }
 
-int End(const JobRecord& record, const DownArguments& arguments, Purges& purges) {
+int End(const JobRecord& record, const DownArguments& arguments, Purges& purges,
+        std::vector<nlohmann::json>& reports) {
   const EndAtInterrupt ends([&record] {
     return fmt::format("job {0} may be ending; tfdist down {0} again shows what is left",
                        record.id);
@@ -64,7 +65,7 @@ int End(const JobRecord& record, const DownArguments& arguments, Purges& purges)
         record.id);
   }
   const bool purged = arguments.purge && report.all_confirmed() && purges.at(record.id).Run();
-  if (arguments.json) PrintReport(record, report, purged);
+  reports.push_back(ReportJson(record, report, purged));
   return report.all_confirmed() && purged == arguments.purge ? kExitSuccess : kExitJobFailed;
 }
 
@@ -80,7 +81,12 @@ int DownCommand(const DownArguments& arguments) {
   const std::set<std::string> ids = IdsOf(jobs);
   Purges purges;
   if (arguments.purge) purges = PurgesOf(jobs, ids, arguments.yes);
-  return ForEachJob(jobs, [&](const JobRecord& record) { return End(record, arguments, purges); });
+  std::vector<nlohmann::json> reports;
+  const int exit_code = ForEachJob(
+      jobs, [&](const JobRecord& record) { return End(record, arguments, purges, reports); });
+  // Last: a report that cannot be written keeps no job from its end.
+  if (arguments.json) std::ranges::for_each(reports, PrintJson);
+  return exit_code;
 }
 
 }  // namespace tfdist::cli

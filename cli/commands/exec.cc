@@ -279,13 +279,17 @@ int ExecCommand(const ExecArguments& arguments) {
   const std::vector<Errand> errands = ErrandsOf(sites, arguments);
   options.gather = arguments.gather || arguments.json;
   const FanOutResult done = FanOut(errands, sites.ssh, options);
-  if (arguments.json) PrintResults(sites, done.results);
-  if (arguments.gather && !arguments.json) PrintGathered(errands, done.results);
-  if (!options.gather && !done.interrupted) SayFailures(errands, done.results);
-  PrintErrors(ErrorsOf(errands, done.results));
-  SayWhatMayBeLeft(errands, done.results);
-  SayThatNoShellRunsIt(arguments.command, done.results);
-  SayThatTheTildeWasRead(sites, arguments.command, done.results);
+  const bool has_run = std::ranges::any_of(
+      done.results, [](const ErrandResult& result) { return result.end.has_value(); });
+  PrintDone(has_run ? "the command has run" : "the command was not run", [&] {
+    if (arguments.json) PrintResults(sites, done.results);
+    if (arguments.gather && !arguments.json) PrintGathered(errands, done.results);
+    if (!options.gather && !done.interrupted) SayFailures(errands, done.results);
+    PrintErrors(ErrorsOf(errands, done.results));
+    SayWhatMayBeLeft(errands, done.results);
+    SayThatNoShellRunsIt(arguments.command, done.results);
+    SayThatTheTildeWasRead(sites, arguments.command, done.results);
+  });
   if (done.threads_left) {
     (void)fflush(stdout);
     EndConnections();

@@ -398,7 +398,8 @@ int InitCommand(InitArguments arguments) {
   const std::string text = FileText(arguments, plan, hosts, choice, folder);
   if (!arguments.output.empty()) WriteNew(arguments.output, text);
   if (arguments.json) {
-    PrintInitAsJson(arguments, hosts, text);
+    PrintDone(arguments.output.empty() ? "no file was written" : "wrote " + arguments.output,
+              [&] { PrintInitAsJson(arguments, hosts, text); });
   } else if (arguments.output.empty()) {
     PrintLines(text);
   } else {

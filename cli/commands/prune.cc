@@ -184,9 +184,13 @@ void PrintPruneAsJson(const std::vector<const JobRecord*>& forgotten, json kept)
   PrintJson({{"forgotten", std::move(jobs)}, {"kept", std::move(kept)}});
 }
 
+std::string ForgotText(const std::vector<const JobRecord*>& records, size_t of) {
+  return fmt::format("forgot {}", CountedOf(records.size(), of, "job"));
+}
+
 void SayWhatIsForgotten(const std::vector<const JobRecord*>& records, size_t of) {
-  Print("forgot {}; folders stay on the hosts: tfdist clean FILE, or -H HOST,...\n",
-        CountedOf(records.size(), of, "job"));
+  Print("{}; folders stay on the hosts: tfdist clean FILE, or -H HOST,...\n",
+        ForgotText(records, of));
 }
 
 void SayWhatIsLeft(const char* what, const std::vector<const JobRecord*>& records,
@@ -194,7 +198,7 @@ void SayWhatIsLeft(const char* what, const std::vector<const JobRecord*>& record
   for (const JobRecord* record : records) {
     Print("{} {}: {}\n", what, record->id, WhatIsLeft(*record, surveys).why);
   }
-  (void)fflush(stdout);
+  FlushOutput();  // what cannot be listed is not asked for
 }
 
 bool IsToForget(size_t count) {
@@ -209,7 +213,9 @@ void AskBeforeForgetting(std::vector<const JobRecord*> by_name, bool as_json) {
   std::erase_if(by_name,
                 [&](const JobRecord* record) { return WhatIsLeft(*record, surveys).why.empty(); });
   if (by_name.empty()) return;
-  if (!as_json) SayWhatIsLeft("left:", by_name, surveys);
+  if (!as_json) {
+    PrintDone("nothing was forgotten", [&] { SayWhatIsLeft("left:", by_name, surveys); });
+  }
   if (!as_json && HasTerminal() && IsToForget(by_name.size())) return;
   const std::string& id = by_name[0]->id;
   throw UsageError(Phase::kUsage,
@@ -235,11 +241,13 @@ int ForgetNamed(const std::vector<JobRecord>& records, const PruneArguments& arg
   }
   AskBeforeForgetting(std::move(by_name), arguments.json);
   Forget(named);
-  if (arguments.json) {
-    PrintPruneAsJson(named, json::array());
-  } else {
-    SayWhatIsForgotten(named, records.size());
-  }
+  PrintDone(ForgotText(named, records.size()), [&] {
+    if (arguments.json) {
+      PrintPruneAsJson(named, json::array());
+    } else {
+      SayWhatIsForgotten(named, records.size());
+    }
+  });
   return kExitSuccess;
 }
 
@@ -259,7 +267,7 @@ bool MayForget(const std::vector<const JobRecord*>& kept, const JobsMeant& meant
   Print(
       "tfdist pull JOB brings them home, tfdist down --purge JOB removes them, tfdist prune JOB "
       "forgets the job by its id\n");
-  (void)fflush(stdout);
+  FlushOutput();
   return asks && IsToForget(kept.size());
 }
 
@@ -317,20 +325,24 @@ int PruneCommand(const PruneArguments& arguments) {
   if (!goes_on) forgotten.clear();
   Forget(forgotten);
   const JobsMeant meant{.running = running, .finished = rest.size()};
-  if (goes_on && !arguments.json && !rest.empty() && MayForget(rest, meant, surveys)) {
+  bool forgets_rest = false;
+  if (goes_on && !arguments.json && !rest.empty()) {
+    PrintDone(ForgotText(forgotten, records.size()),
+              [&] { forgets_rest = MayForget(rest, meant, surveys); });
+  }
+  if (forgets_rest) {
     Forget(rest);
     forgotten.insert(forgotten.end(), rest.begin(), rest.end());
     rest.clear();
   }
-  if (arguments.json) {
-    PrintPruneAsJson(forgotten, StayingJson(records, rest, surveys));
-    return ExitCodeOf(rest, surveys);
-  }
-  SayWhatIsForgotten(forgotten, records.size());
-  for (const JobRecord& record : records) {
-    if (!IsLeftByItsUp(record)) continue;
-    Print("kept {}: {}; {}\n", record.id, WhyItIsLeft(record), HowToEndWhatIsLeft(record));
-  }
+  PrintDone(ForgotText(forgotten, records.size()), [&] {
+    if (arguments.json) return PrintPruneAsJson(forgotten, StayingJson(records, rest, surveys));
+    SayWhatIsForgotten(forgotten, records.size());
+    for (const JobRecord& record : records) {
+      if (!IsLeftByItsUp(record)) continue;
+      Print("kept {}: {}; {}\n", record.id, WhyItIsLeft(record), HowToEndWhatIsLeft(record));
+    }
+  });
   return ExitCodeOf(rest, surveys);
 }
 

@@ -762,19 +762,23 @@ int PullCommand(const PullArguments& arguments) {
           hauls, errors);
   ends.reset();
   bool unfinished = one_is_cleaned;
-  for (const Haul& haul : hauls) {
-    if (!haul.files.empty() && !arguments.json) PrintHaul(haul, folder);
-    SayWhatIsMissing(haul, folder);
-    SayWhatIsNewer(record, haul);
-    SayWhatStays(haul);
-    unfinished = unfinished || !haul.changed.empty() || !haul.unreadable.empty() ||
-                 !haul.kept.empty() || HasMoreThere(haul) || haul.is_gone;
-  }
-  if (arguments.json) PrintPullAsJson(record, hauls, folder, words.paths, errors);
-  PrintErrors(errors);
-  const bool lacks_one = SayWhatIsNotThere(record, hauls, words.paths, errors.empty());
+  const std::string done =
+      claim ? fmt::format("what was brought lies in {}", folder.string()) : "nothing was brought";
+  PrintDone(done, [&] {
+    for (const Haul& haul : hauls) {
+      if (!haul.files.empty() && !arguments.json) PrintHaul(haul, folder);
+      SayWhatIsMissing(haul, folder);
+      SayWhatIsNewer(record, haul);
+      SayWhatStays(haul);
+      unfinished = unfinished || !haul.changed.empty() || !haul.unreadable.empty() ||
+                   !haul.kept.empty() || HasMoreThere(haul) || haul.is_gone;
+    }
+    if (arguments.json) PrintPullAsJson(record, hauls, folder, words.paths, errors);
+    PrintErrors(errors);
+    if (SayWhatIsNotThere(record, hauls, words.paths, errors.empty())) unfinished = true;
+  });
   if (!errors.empty()) return kExitHost;
-  return unfinished || lacks_one ? kExitJobFailed : kExitSuccess;
+  return unfinished ? kExitJobFailed : kExitSuccess;
 }
 
 }  // namespace tfdist::cli

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -228,7 +227,7 @@ void SayWhere(const BoardPlace& place, const BoardStage& stage, const std::strin
     return;
   }
   Print("{}\n", url);
-  if (fflush(stdout) != 0) throw OutputClosed(errno);
+  FlushOutput();
   Say("tfdist: {}; Ctrl-C ends it\n", what);
 }
 

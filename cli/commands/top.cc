@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -48,10 +47,6 @@ std::chrono::milliseconds IntervalOf(const TopArguments& arguments) {
                                                 arguments.interval));
   }
   return std::chrono::milliseconds(*wanted);
-}
-
-void Flush() {
-  if (fflush(stdout) != 0) throw OutputClosed(errno);
 }
 
 // The job, over one connection as long as it lasts.
@@ -130,7 +125,7 @@ class Screen {
     for (const std::string& line : lines) Print("{}\n", line);
     if (!in_place_) Print("\n");
     shown_ = lines.size();
-    Flush();
+    FlushOutput();
   }
 
  private:
@@ -147,7 +142,7 @@ void PrintLookAsLine(const JobRecord& record, const JobView& view,
                       {"time_ns", WallClockNanoseconds()},
                       {"tasks", UsageJson(tasks)}};
   PrintLines(value.dump(-1, ' ', true, json::error_handler_t::replace) + "\n");
-  Flush();
+  FlushOutput();
 }
 
 // With what the other hosts say.

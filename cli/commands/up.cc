@@ -222,6 +222,12 @@ std::vector<std::string> LinesOfVainOutput(const JobRecord& record) {
   }
 }
 
+int LeaveIt(const JobRecord& record, const OutputClosed& error) {
+  Say("tfdist: {}; the job goes on: tfdist logs -f {}\n",
+      error.reader_left() ? "nobody reads the output any more" : error.cause(), record.id);
+  return error.reader_left() ? kExitOutputClosed : kExitOutput;
+}
+
 int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts, Started started,
            const UpArguments& arguments) {
   const bool quiet = arguments.quiet;
@@ -257,9 +263,18 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   } catch (const NothingThere&) {
     throw FolderOfFirstIsGone(record);
   } catch (const OutputClosed& error) {
-    Say("tfdist: {}; the job goes on: tfdist logs -f {}\n",
-        error.reader_left() ? "nobody reads the output any more" : error.cause(), record.id);
-    return error.reader_left() ? kExitOutputClosed : kExitOutput;
+    return LeaveIt(record, error);
+  }
+}
+
+// `up -d` of a job that runs. What it prints may be the only place where a script finds the id.
+int TellJob(const JobRecord& record, const std::function<void()>& print) {
+  try {
+    print();
+    FlushOutput();
+    return kExitSuccess;
+  } catch (const OutputClosed& error) {
+    return LeaveIt(record, error);
   }
 }
 
@@ -321,11 +336,8 @@ int JoinIt(const Plan& plan, const JobRecord& record, Interrupts& interrupts,
            const UpArguments& arguments) {
   const std::string& job = record.id;
   if (!Known(job)) SaveRecord(record);  // for `wait`, `logs`, `pull` after it
-  if (arguments.json) {
-    PrintUpAsJson(plan, job, true);
-    return kExitSuccess;
-  }
-  if (arguments.quiet && arguments.detach) Print("{}\n", job);
+  if (arguments.json) return TellJob(record, [&] { PrintUpAsJson(plan, job, true); });
+  if (arguments.quiet && arguments.detach) return TellJob(record, [&] { Print("{}\n", job); });
   if (!arguments.quiet) {
     const std::string by = StrangerWhoStarted(record);
     Say("tfdist: job {} runs already, from this plan{}{}\n", job,
@@ -821,14 +833,15 @@ class Launch {
   }
 
   [[nodiscard]] int Started(const std::string& size) const {
-    if (arguments_.json) {
-      PrintUpAsJson(plan_, record_.id, false);
-    } else if (arguments_.quiet) {
-      Print("{}\n", record_.id);
-    } else {
-      Print("tfdist: job {}: {} started\n", record_.id, size);
-    }
-    return kExitSuccess;
+    return TellJob(record_, [&] {
+      if (arguments_.json) {
+        PrintUpAsJson(plan_, record_.id, false);
+      } else if (arguments_.quiet) {
+        Print("{}\n", record_.id);
+      } else {
+        Print("tfdist: job {}: {} started\n", record_.id, size);
+      }
+    });
   }
 
   // The interrupt came too late to take the commit back.

@@ -152,7 +152,8 @@ class Board {
   [[nodiscard]] int fd() const { return changed_.get(); }
   [[nodiscard]] std::vector<ErrandResult> TakeResults() {
     const MutexLock lock(mutex_);
-    if (output_failure_) throw OutputClosed(*output_failure_);
+    if (output_failure_ && output_failure_->reader_left()) throw OutputClosed(*output_failure_);
+    if (output_failure_) throw OutputClosed(*output_failure_, "the command was ended");
     printer_.reset();  // ends the line that the cursor stands in
     return std::move(results_);
   }

@@ -28,6 +28,11 @@ OutputClosed::OutputClosed(int error_number)
     : Error(Phase::kLogs, WithErrno("cannot write output", error_number)),
       reader_left_(error_number == EPIPE || error_number == EIO) {}  // EIO: the terminal is gone
 
+OutputClosed::OutputClosed(const OutputClosed& error, const std::string& done)
+    : Error(error.phase(), error.cause() + "; " + done),
+      reader_left_(error.reader_left()),
+      has_done_(true) {}
+
 std::string Harmless(std::string_view text) {
   std::string line;
   bool broken = false;
@@ -45,6 +50,19 @@ std::string Harmless(std::string_view text) {
 
 void PrintRaw(std::string_view text) {
   if (fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw OutputClosed(errno);
+}
+
+void FlushOutput() {
+  if (fflush(stdout) != 0) throw OutputClosed(errno);
+}
+
+void PrintDone(const std::string& done, const std::function<void()>& print) {
+  try {
+    print();
+    FlushOutput();
+  } catch (const OutputClosed& error) {
+    throw OutputClosed(error, done);
+  }
 }
 
 void PrintLines(std::string_view text) {

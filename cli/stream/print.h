@@ -10,6 +10,7 @@
 
 #include <concepts>
 #include <ctime>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -48,11 +49,15 @@ std::string FormatHarmless(fmt::format_string<T...> format, T&&... values) {
 class OutputClosed : public Error {
  public:
   explicit OutputClosed(int error_number);
+  // The same of a command that has done something, which its output should have told.
+  OutputClosed(const OutputClosed& error, const std::string& done);
   // The reader has closed the pipe, as `tfdist logs | head` does. Otherwise the disk is full, say.
   [[nodiscard]] bool reader_left() const { return reader_left_; }
+  [[nodiscard]] bool has_done() const { return has_done_; }
 
  private:
   bool reader_left_;
+  bool has_done_ = false;
 };
 
 // To stdout, which is buffered. Throws OutputClosed.
@@ -61,6 +66,10 @@ template <Printable... T>
 void Print(fmt::format_string<T...> format, T&&... values) {
   PrintRaw(FormatHarmless<T...>(format, std::forward<T>(values)...));
 }
+// What was printed has been written. Throws OutputClosed.
+void FlushOutput();
+// Of a command that has done something: has `print` print that, and has it written. OutputClosed then tells `done`.
+void PrintDone(const std::string& done, const std::function<void()>& print);
 // Several lines that tfdist has put together from the user's own file, or JSON with all but ASCII
 // escaped. Exact, unless stdout is a terminal.
 void PrintLines(std::string_view text);

@@ -541,11 +541,44 @@ class LocalJob(unittest.TestCase):
             self.assertEqual(up.returncode, 74, up)
             self.assertIn("tfdist: cannot write output: No space left on device; the job goes on", up.stderr)
             self.assertEqual(self.user.status("job")["state"], "running")
+            joined = run("up", "-d", "-q", file)
+            self.assertEqual(joined.returncode, 74, joined)
+            self.assertIn(f"the job goes on: tfdist logs -f {self.user.status('job')['job']}", joined.stderr)
             for command in (("status",), ("list",), ("events", "--json"), ("logs",), ("render", file), ("--help",)):
                 said = run(*command)
                 self.assertEqual(said.returncode, 74, said)
                 self.assertEqual("tfdist: cannot write output: No space left on device\n", without_waiting(said.stderr))
         self.user.run("down", "job").expect(0)
+
+    def test_what_was_done_is_told_where_the_output_cannot_be_written(self):
+        """`up -d` started a job of which nobody had the id; `clean --yes` removed what it could not list."""
+        file = self.write(shell("echo line; sleep infinity"))
+
+        def run(*args, redirect=">/dev/full"):
+            return subprocess.run(["sh", "-c", f'exec "$0" "$@" {redirect}', str(BIN / "tfdist"), *args], env=self.user.env,
+                                  stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+
+        for options, redirect in (((), ">/dev/full"), (("--quiet",), ">/dev/full"), (("--json",), ">&-")):
+            with self.subTest(options=options, redirect=redirect):
+                up = run("up", "-d", *options, file, redirect=redirect)
+                self.assertEqual(up.returncode, 74, up)
+                job = self.user.status("job")
+                self.assertEqual(job["state"], "running")
+                self.assertIn(f"; the job goes on: tfdist logs -f {job['job']}\n", up.stderr)
+                down = run("down", "--json", "job")
+                self.assertEqual(down.returncode, 74, down)
+                self.assertIn(f"tfdist: job {job['job']}: ended; nothing is left on 1 host", down.stderr)
+        told = run("exec", "-H", "localhost", "--gather", "--", "true")
+        self.assertEqual((told.returncode, told.stderr), (74, "tfdist: cannot write output: No space left on device; the command has run\n"))
+        told = run("clean", "--yes", file)
+        self.assertEqual(told.returncode, 74, told)
+        self.assertIn("No space left on device; nothing was removed on the hosts\n", told.stderr)
+        told = run("clean", "--yes", "--json", file)
+        self.assertEqual(told.returncode, 74, told)
+        self.assertRegex(told.stderr, r"No space left on device; \d+ folders were removed on the hosts\n")
+        told = run("prune")
+        self.assertEqual(told.returncode, 74, told)
+        self.assertIn("No space left on device; forgot 3 of 3 jobs\n", told.stderr)
 
     def test_closed_streams_are_no_interrupt(self):
         """The pipe of signals must not have the number of a stream: what was printed was taken for Ctrl-C."""
