@@ -76,7 +76,7 @@ HostsSurvey SurveyHosts(const Plan& plan) {
       ++survey.unanswered;
       survey.silent.insert(MachineOf(plan.hosts[at]));
     } else {
-      const auto& refused = answers[at].answer.refused;
+      const auto& refused = answers[at].answer.folders.refused;
       if (!refused.empty())
         errors.push_back(RefusedFolders(Phase::kFiles, refused).WithHost(plan.hosts[at].name));
       (refused.empty() ? survey.seen : survey.silent).insert(MachineOf(plan.hosts[at]));

@@ -164,7 +164,8 @@ struct Swept {
   std::vector<std::string> unknown;  // not known to be gone
   std::vector<std::string> clients;  // as Census has them
   std::vector<std::string> details;
-  bool was_there = true;  // something of the job
+  bool was_there = true;   // something of the job
+  bool is_hidden = false;  // whether it is there is not known
 };
 
 protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline,
@@ -203,6 +204,10 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
   } catch (const NothingThere&) {
     // An agent that was never committed removes itself and its folder.
     swept.was_there = false;
+  } catch (const OutOfSight& error) {
+    const std::string& host = record.hosts[static_cast<size_t>(slot)].name;
+    swept.is_hidden = true;
+    swept.details.push_back(fmt::format("{}: {}", host, error.cause()));
   } catch (const FolderGone& error) {
     swept.left = {error.cause()};           // nobody can end these but the user
   } catch (const AllocationEnded& error) {  // and all processes with it
@@ -225,7 +230,8 @@ void NoteClients(EndReport& report, const std::string& host,
 
 // `may_come`: an `up` may still reach hosts that have nothing yet.
 void ReportSwept(EndReport& report, const std::string& host, const Swept& swept, bool may_come) {
-  const bool clear = swept.left.empty() && swept.unknown.empty() && (swept.was_there || !may_come);
+  const bool clear = swept.left.empty() && swept.unknown.empty() && !swept.is_hidden &&
+                     (swept.was_there || !may_come);
   (clear ? report.confirmed : report.unconfirmed).push_back(host);
   for (const std::string& detail : swept.details) report.details.push_back(detail);
   for (const std::string& process : swept.left) {
@@ -233,6 +239,7 @@ void ReportSwept(EndReport& report, const std::string& host, const Swept& swept,
   }
   NoteClients(report, host, swept.clients);
   report.one_is_unseen = report.one_is_unseen || !swept.unknown.empty();
+  report.one_is_hidden = report.one_is_hidden || swept.is_hidden;
   for (const std::string& process : swept.unknown) {
     report.details.push_back(fmt::format("{}: not known to be gone: {}", host, process));
   }
@@ -445,6 +452,7 @@ void PrintEndReport(const JobRecord& record, const EndReport& report, std::strin
   const char* const then =
       !report.unreachable.empty() ? "when they answer"
       : report.one_is_unseen ? "; as root there, look for what is not known to be gone, and end it"
+      : report.one_is_hidden ? "once that can be seen"
                              : "once what is still there has ended";
   Say("  try: tfdist {} {} again{}{}\n", again, record.id, *then == ';' ? "" : " ", then);
 }

@@ -102,6 +102,7 @@ std::vector<Errand> ErrandsOf(const Sites& sites, const ExecArguments& arguments
       command.job = site.job;
       command.slot = site.slot;
       command.base = site.base;
+      command.known = site.known;
     }
     errands.push_back({site.label(), site.host, std::move(command)});
   }

@@ -87,13 +87,6 @@ bool TookTooLong(const HostSurvey& survey, const std::string& job) {
   });
 }
 
-// Whether all is known of what the job has there. A folder that was refused, or is out of sight, may hold files.
-bool IsWhole(const HostSurvey& survey, const JobRecord& record, int slot) {
-  const auto at = static_cast<size_t>(slot);
-  if (at >= record.bases.size() || record.bases[at].empty()) return survey.refused.empty();
-  return std::ranges::find(survey.bases, record.bases[at]) != survey.bases.end();
-}
-
 struct Left {
   std::string why;  // it is kept; empty: nothing of its tasks is left
   bool is_known = true;
@@ -113,7 +106,7 @@ Left WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
       with_files.push_back(host.name);
     } else if (TookTooLong(surveyed.found, record.id)) {
       slow.push_back(host.name);
-    } else if (!IsWhole(surveyed.found, record, static_cast<int>(slot))) {
+    } else if (!IsInSight(surveyed.found.folders, KnownBaseOf(record, static_cast<int>(slot)))) {
       unseen.push_back(host.name);
     }
   }

@@ -127,8 +127,9 @@ void PurgeOfJob::RemoveSlot(size_t slot) {
   const std::string base = BaseOf(record_, number);
   Removal& removal = slots_[slot].removal;
   while (true) {
-    removal = PurgeJob({*transport, GetEmbeddedAgents(), base, kPurgeLimit}, record_.id, number,
-                       slots_[slot].kept_goes);
+    removal =
+        PurgeJob({*transport, GetEmbeddedAgents(), base, kPurgeLimit, KnownBaseOf(record_, number)},
+                 record_.id, number, slots_[slot].kept_goes);
     if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return;
     std::this_thread::sleep_for(200ms);
   }

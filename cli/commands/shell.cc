@@ -41,7 +41,8 @@ std::string AgentOf(const Site& site, const SshOptions& ssh) {
   try {
     const auto transport = MakeTransport(site.host, ssh);
     auto shell = transport->OpenShell(deadline);
-    std::string path = FindAgent(std::move(shell), site.base, site.job, site.slot, deadline);
+    std::string path =
+        FindAgent(std::move(shell), site.base, site.job, site.slot, deadline, site.known);
     CheckRemoteDir(path);
     return path;
   } catch (Error& error) {

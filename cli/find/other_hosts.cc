@@ -171,6 +171,7 @@ Error WhyFirstIsSilent(const JobRecord& record, const Error& error) {
 Error WhyFirstIsSilent(const JobRecord& record, const Error& error,
                        const std::vector<HostsWord>& words) {
   if (dynamic_cast<const NothingThere*>(&error) != nullptr) return FolderOfFirstIsGone(record);
+  if (dynamic_cast<const OutOfSight*>(&error) != nullptr) return error;
   if (AllMissFirst(words)) return NobodyHearsFirst(record, error);
   if (!NobodyAnswers(error, words)) return error;
   return Error(error.phase(), error.cause() + "; nor does any other host of the job answer",

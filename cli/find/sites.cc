@@ -85,6 +85,7 @@ std::vector<Site> TaskSites(const JobRecord& record, const Selectors& selectors,
     site.task = task.id;
     site.job = record.id;
     site.base = BaseOf(record, site.slot);
+    site.known = KnownBaseOf(record, site.slot);
     sites.push_back(std::move(site));
   }
   return sites;

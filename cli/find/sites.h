@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/job/job_record.h"
+#include "cli/link/bootstrap.h"
 #include "cli/plan/plan.h"
 
 namespace tfdist::cli {
@@ -16,6 +17,7 @@ struct Site {
   std::string job;
   int slot = 0;      // the one whose host runs the task now
   std::string base;  // tfdist's folder there
+  KnownBase known;
 
   [[nodiscard]] const std::string& label() const { return task.empty() ? host.name : task; }
 };

@@ -15,7 +15,6 @@
 #include "cli/channel/local_transport.h"
 #include "cli/job/asking_channel.h"
 #include "cli/job/state_folder.h"
-#include "cli/link/bootstrap.h"
 #include "cli/slurm/srun_transport.h"
 #include "cli/ssh/openssh/openssh_masters.h"
 #include "cli/ssh/ssh_transport.h"
@@ -195,6 +194,10 @@ void TakeNoteOfSilence(const std::string& host, Attached& attached, TimePoint de
 
 }  // namespace
 
+KnownBase KnownBaseOf(const JobRecord& record, int slot) {
+  return {record.bases.at(static_cast<size_t>(slot))};
+}
+
 Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit,
                 std::function<bool()> is_off, Wish wish) {
   TimePoint deadline = SystemClock().Now() + limit;
@@ -232,8 +235,8 @@ Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
     auto shell = attached.transport->OpenShell(deadline);
     const auto has_answered = std::make_shared<bool>(false);
     if (is_off) shell = AskingChannel(std::move(shell), std::move(is_off), has_answered);
-    BootedAgent booted =
-        AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot, deadline);
+    BootedAgent booted = AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot,
+                                     deadline, KnownBaseOf(record, slot));
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
     attached.hello = attached.link->ReadHello(deadline);
     *has_answered = true;

@@ -11,6 +11,7 @@
 #include "cli/job/asked_together.h"
 #include "cli/job/job_record.h"
 #include "cli/link/agent_link.h"
+#include "cli/link/bootstrap.h"
 
 namespace tfdist::ssh {
 class SshTransport;
@@ -64,12 +65,15 @@ class Tunnels {
 };
 
 // Attaches to the job's agent in `slot`, or to its folder when no agent runs any more (see
-// Hello::serving). Throws Error with the host; NothingThere (bootstrap.h) when it has no such job.
+// Hello::serving). Throws Error with the host; NothingThere (bootstrap.h) when it has no such job, OutOfSight.
 struct Attached {
   std::unique_ptr<Transport> transport;  // must outlive the link
   protocol::Hello hello;
   std::unique_ptr<AgentLink> link;
 };
+// tfdist's folder on the host of that slot, as the record knows it.
+KnownBase KnownBaseOf(const JobRecord& record, int slot);
+
 // What is wanted of an agent that is there and does not answer, as one that was stopped. A note says so either way.
 enum class Wish {
   kLook,  // nothing: its folder tells

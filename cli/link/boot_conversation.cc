@@ -217,16 +217,6 @@ std::string BootConversation::ReadLine(TimePoint deadline) {
   }
 }
 
-std::string BootConversation::ReadBehindRefusals(std::vector<std::string>& refused,
-                                                 TimePoint deadline) {
-  constexpr std::string_view kRefused = "refused ";
-  while (true) {
-    std::string line = ReadLine(deadline);
-    if (!line.starts_with(kRefused)) return line;
-    refused.push_back(line.substr(kRefused.size()));
-  }
-}
-
 std::unique_ptr<ByteChannel> BootConversation::Release() {
   silent_.reset();
   return std::make_unique<ResumedChannel>(std::move(channel_), std::exchange(buffer_, {}));

@@ -30,8 +30,6 @@ class BootConversation {
   // The script's next line, without the nonce and its newline; what others print meanwhile is passed over. Throws LostConnection when
   // the script ends or falls silent, ProtocolError when a line is longer than 64 KiB or all lines than 16 MiB.
   std::string ReadLine(TimePoint deadline);
-  // The next line that is not "refused FOLDER: WHY"; of those the rest goes into `refused`.
-  std::string ReadBehindRefusals(std::vector<std::string>& refused, TimePoint deadline);
   // Throws as ByteChannel::Write.
   void Send(std::string_view bytes, TimePoint deadline) { channel_->Write(bytes, deadline); }
 

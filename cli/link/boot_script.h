@@ -16,13 +16,14 @@ namespace tfdist::cli {
 //   upload FORM MACHINE    the agent for MACHINE is missing: send it to stdin, in the FORM xz, gzip or plain
 //   run MACHINE            the agent starts; all further bytes are its own. From the other scripts: `run` alone
 //   base PATH              a folder of tfdist's that is there
+//   lacks PATH             the same, without the slot that is asked for
 //   gone PATH              one that was removed, and is not just out of sight
 //   found | nothing        all of them have been told; nothing: there is none, and the script ends
-//   missing                no such job here
+//   missing                no such job here; base, lacks and gone come before it
 //   agent PATH             of a job's slot
 //   failed TEXT
 //   done                   the last line
-// RunCommand says `run` or, behind what was refused, `missing`; all that follows `run` is what the command prints, up to
+// RunCommand says `run` or `missing`; all that follows `run` is what the command prints, up to
 //   \1NONCE exit STATUS LEFT   LEFT: ids of processes that could not be ended
 class BootScript {
  public:

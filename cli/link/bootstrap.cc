@@ -165,12 +165,15 @@ void SendAgent(BootConversation& talk, const std::string& wanted,
   }
 }
 
-// Which of tfdist's folders the host has; the first line that tells of something else.
+}  // namespace
+
 std::string FollowFolders(BootConversation& talk, TimePoint deadline, HostFolders& folders) {
   while (true) {
     std::string line = talk.ReadLine(deadline);
     if (auto base = After("base", line)) {
       folders.bases.push_back(std::move(*base));
+    } else if (auto lacking = After("lacks", line)) {
+      folders.lacking.push_back(std::move(*lacking));
     } else if (auto gone = After("gone", line)) {
       folders.gone.push_back(std::move(*gone));
     } else if (auto refused = After("refused", line)) {
@@ -180,6 +183,8 @@ std::string FollowFolders(BootConversation& talk, TimePoint deadline, HostFolder
     }
   }
 }
+
+namespace {
 
 // Follows the script until it runs the agent; says which, and whether it was uploaded.
 void FollowStart(BootConversation& talk, std::span<const EmbeddedAgent> agents, TimePoint deadline,
@@ -261,6 +266,27 @@ void CheckId(std::string_view id) {
   }
 }
 
+bool IsInSight(const HostFolders& folders, const KnownBase& known) {
+  if (known.path.empty()) return folders.refused.empty();
+  const auto has = [&](const std::vector<std::string>& paths) {
+    return std::ranges::find(paths, known.path) != paths.end();
+  };
+  return has(folders.bases) || has(folders.lacking) || has(folders.gone);
+}
+
+OutOfSight::OutOfSight(Phase phase, const std::string& path, std::string remedy)
+    : Unreachable(phase, "tfdist's folder cannot be seen (is its file system mounted?)",
+                  remedy.empty()
+                      ? fmt::format("look at {} there; the same again once it can be seen",
+                                    path.empty() ? "the home folder" : path)
+                      : std::move(remedy)) {}
+
+void ThrowIfOutOfSight(Phase phase, const HostFolders& folders, const KnownBase& known) {
+  // Nobody can say then that nothing is there.
+  if (!folders.refused.empty()) throw RefusedFolders(phase, folders.refused);
+  if (!IsInSight(folders, known)) throw OutOfSight(phase, known.path);
+}
+
 Error RefusedFolders(Phase phase, const std::vector<std::string>& refused) {
   return Error(phase, Joined(refused), "look who made it; [ssh] remote_dir names another folder");
 }
@@ -297,17 +323,18 @@ BootedAgent StartHouse(std::unique_ptr<ByteChannel> channel, std::span<const Emb
 }
 
 BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
-                        const std::string& job, int slot, TimePoint deadline) {
+                        const std::string& job, int slot, TimePoint deadline,
+                        const KnownBase& known) {
   CheckId(job);
   BootScript script = NewScript(base);
   script.Set("job", job).Set("slot", std::to_string(slot));
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.Attach(), deadline);
-  std::vector<std::string> refused;
-  const std::string line = talk.ReadBehindRefusals(refused, deadline);
+  HostFolders folders;
+  const std::string line = FollowFolders(talk, deadline, folders);
   if (const auto pids = After("lost", line)) {
     // They are well, and can be asked again once nobody else may write there.
-    if (!refused.empty()) throw FolderNotUsed(job, refused);
+    if (!folders.refused.empty()) throw FolderNotUsed(job, folders.refused);
     throw FolderGone(
         Phase::kRun,
         fmt::format("the folder of job {} is gone, and processes of it run: {}", job,
@@ -315,8 +342,7 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
         fmt::format("if it was moved, move it back; else end them: kill {}", OnOneLine(*pids)));
   }
   if (line != "run") {
-    // Nobody can say then that nothing is there.
-    if (!refused.empty()) throw RefusedFolders(Phase::kRun, refused);
+    ThrowIfOutOfSight(Phase::kRun, folders, known);
     throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
                                                 base.empty() ? "" : " in " + OnOneLine(base)));
   }
@@ -324,16 +350,17 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
 }
 
 std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
-                      const std::string& job, int slot, TimePoint deadline) {
+                      const std::string& job, int slot, TimePoint deadline,
+                      const KnownBase& known) {
   CheckId(job);
   BootScript script = NewScript(base);
   script.Set("job", job).Set("slot", std::to_string(slot));
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.FindAgent(), deadline);
-  std::vector<std::string> refused;
-  const std::string line = talk.ReadBehindRefusals(refused, deadline);
+  HostFolders folders;
+  const std::string line = FollowFolders(talk, deadline, folders);
   if (auto path = After("agent", line)) return std::move(*path);
-  if (!refused.empty()) throw RefusedFolders(Phase::kExec, refused);
+  ThrowIfOutOfSight(Phase::kExec, folders, known);
   throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", job),
                      "was it cleaned, or has it another tfdist folder?");
 }

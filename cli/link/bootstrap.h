@@ -17,6 +17,8 @@
 
 namespace tfdist::cli {
 
+class BootConversation;
+
 // Where tfdist's folder ("base") is on a host: `remote_dir`/tfdist if `remote_dir` is not empty,
 // else the first usable one of $HOME/.cache/tfdist, $XDG_CACHE_HOME/tfdist and $HOME/.tfdist.
 // Usable: this account owns it, programs can be executed in it, and each parent folder belongs to
@@ -25,13 +27,21 @@ namespace tfdist::cli {
 // folder. Throws UsageError for characters other than letters, digits and " ._/~@%+=:,-".
 void CheckRemoteDir(std::string_view remote_dir);
 
-// tfdist's folders on a host, for a request to an agent there (wire/house.h).
+// tfdist's folders on a host.
 struct HostFolders {
-  std::vector<std::string> bases;  // without symbolic links, and nobody else can replace them
-  // Removed as a whole, and not just out of sight. Where a slot is asked for: its folder, too, if only that is not there.
-  std::vector<std::string> gone;
+  std::vector<std::string> bases;    // without symbolic links, and nobody else can replace them
+  std::vector<std::string> lacking;  // the same, where a slot is asked for that is not in them
+  std::vector<std::string> gone;     // removed as a whole, and not just out of sight
   std::vector<std::string> refused;  // "FOLDER: why", of those that somebody else may have made
 };
+
+// tfdist's folder on a host, as a job's record knows it.
+struct KnownBase {
+  std::string path;  // Hello::base; empty: not known
+};
+
+// Whether what `folders` do not have of a job is gone. Else it may be there again once its file system is mounted.
+bool IsInSight(const HostFolders& folders, const KnownBase& known);
 
 struct BootedAgent {
   std::unique_ptr<ByteChannel> channel;  // right before the agent's first frame
@@ -59,6 +69,7 @@ struct FoldersAsked {
   // all folders.
   std::string job = {};
   int slot = 0;
+  KnownBase known = {};  // of a slot
   // Into a folder for this request, in memory if possible: none of tfdist's has room for it, or runs programs. Its role removes it.
   bool aside = false;
 };
@@ -73,6 +84,12 @@ class NothingThere : public Error {
   using Error::Error;
 };
 
+// Whether the host has a folder of the job is not known: what that would be in cannot be seen.
+class OutOfSight : public Unreachable {
+ public:
+  OutOfSight(Phase phase, const std::string& path, std::string remedy = "");
+};
+
 // The host has processes of the job, but not its folder.
 class FolderGone : public Error {
  public:
@@ -80,17 +97,25 @@ class FolderGone : public Error {
 };
 
 // Runs the job's own agent of that slot in its role `attach`. `base` is Hello::base, or a
-// `remote_dir`. Throws NothingThere when this host has no such job, FolderGone when it has the
+// `remote_dir`. Throws NothingThere when this host has no such job, OutOfSight, FolderGone when it has the
 // job's processes but not its folder.
 BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
-                        const std::string& job, int slot, TimePoint deadline);
+                        const std::string& job, int slot, TimePoint deadline,
+                        const KnownBase& known = {});
 
-// Where the job's own agent of that slot is, which nobody else can have put there. Throws NothingThere.
+// Where the job's own agent of that slot is, which nobody else can have put there. Throws NothingThere, OutOfSight.
 std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
-                      const std::string& job, int slot, TimePoint deadline);
+                      const std::string& job, int slot, TimePoint deadline,
+                      const KnownBase& known = {});
 
 // What another account may have put there is neither run nor listed: what to tell the user where there is such a folder.
 Error RefusedFolders(Phase phase, const std::vector<std::string>& refused);
+
+// Throws where it is not so that `folders`, as the host tells them, lack the job.
+void ThrowIfOutOfSight(Phase phase, const HostFolders& folders, const KnownBase& known);
+
+// Which of tfdist's folders the host has; the first line that tells of something else.
+std::string FollowFolders(BootConversation& talk, TimePoint deadline, HostFolders& folders);
 
 // Throws UsageError where `id` is none of a job: ids become folder names on hosts.
 void CheckId(std::string_view id);

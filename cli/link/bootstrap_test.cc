@@ -443,9 +443,9 @@ class ForeignFolder : public BootstrapTest {
     const House house{host, {&embedded, 1}, remote_dir, std::chrono::seconds(60)};
     ExpectRefusal(why, [&] { (void)FindJobs(house, ""); });
     const HostSurvey survey = Survey(house);
-    EXPECT_TRUE(survey.slots.empty() && survey.bases.empty());
-    ASSERT_EQ(survey.refused.size(), 1u);
-    EXPECT_NE(survey.refused[0].find(why), std::string::npos) << survey.refused[0];
+    EXPECT_TRUE(survey.slots.empty() && survey.folders.bases.empty());
+    ASSERT_EQ(survey.folders.refused.size(), 1u);
+    EXPECT_NE(survey.folders.refused[0].find(why), std::string::npos) << survey.folders.refused[0];
     for (const Removal& removal : {Clean(house, {kJob}, false), PurgeJob(house, kJob, 0, true)}) {
       EXPECT_EQ(removal.removed, std::vector<std::string>());
       EXPECT_TRUE(std::ranges::any_of(removal.kept, [&](const protocol::KeptPath& kept) {

@@ -170,6 +170,34 @@ open_base() {
   ! [ -d "$base/$jobs" ] || is_safe "$(cd "$base/$jobs" && pwd -P)" "$1"
 }
 
+### folders
+# Fails, so that each_base goes on. Of a job's slot, `slot`, only a folder counts that has it, or what jobs of its name keep.
+show_folder() {
+  if ! open_base "$1"; then
+    ! is_gone "$1" || say "gone $base"
+  elif [ -z "$job" ] || [ -e "$base/$jobs/$job/$slot_prefix$slot" ] || [ -e "$base/$keep/${job%-*-*}" ]; then
+    say "base $base"
+    found=${found:-$base}
+  else
+    say "lacks $base"
+  fi
+  return 1
+}
+
+# is_gone FOLDER: whether it was removed, and is not just out of sight: an empty folder around it may be the place for a file
+# system that is not mounted. Makes its path `base`.
+is_gone() {
+  ! [ -e "$1" ] && ! [ -h "$1" ] && base=$(cd "${1%/*}" 2>/dev/null && pwd -P) && [ -n "$(ls -A "$base" 2>/dev/null)" ] || return
+  base=$base/${1##*/}
+}
+
+# What was refused has been said.
+say_missing() {
+  quiet=yes found=
+  each_known_base show_folder
+  say missing
+}
+
 ### run_agent
 # Must be the script's last words: the shell reads no further while the agent runs.
 main() {
@@ -350,33 +378,13 @@ give_up() {
 ### start: run_agent start_agent
 main start
 
-### house: run_agent start_agent
+### house: folders run_agent start_agent
 # find_folders: says which folders of tfdist's are here; makes the first one `found`. Fails where there is none, as there is nothing to
 # do then, and an agent is not brought.
 find_folders() {
   "$places" show_folder
   if [ -z "$found" ]; then say "nothing"; return 1; fi
   say "found"
-}
-
-# Fails, so that each_base goes on. Of a job's slot, `slot`, only a folder counts that has it, or what jobs of its name keep.
-show_folder() {
-  if ! open_base "$1"; then
-    ! is_gone "$1" || say "gone $base"
-  elif [ -z "$job" ] || [ -e "$base/$jobs/$job/$slot_prefix$slot" ] || [ -e "$base/$keep/${job%-*-*}" ]; then
-    say "base $base"
-    found=${found:-$base}
-  else
-    say "gone $base/$jobs/$job/$slot_prefix$slot"
-  fi
-  return 1
-}
-
-# is_gone FOLDER: whether it was removed, and is not just out of sight: an empty folder around it may be the place for a file
-# system that is not mounted. Makes its path `base`.
-is_gone() {
-  ! [ -e "$1" ] && ! [ -h "$1" ] && base=$(cd "${1%/*}" 2>/dev/null && pwd -P) && [ -n "$(ls -A "$base" 2>/dev/null)" ] || return
-  base=$base/${1##*/}
 }
 
 # each_aside COMMAND: calls it with each place where an agent can be for one request, until it succeeds: none of tfdist's folders has
@@ -399,12 +407,12 @@ look() {
   [ -x "$agent" ] && [ -O "$agent" ] && [ -O "$folder" ] && [ -O "$base/$jobs/$job" ]
 }
 
-### attach: run_agent look
+### attach: folders run_agent look
 prepare() {
   begin
   if ! each_known_base look; then
     pids=$(pids_of_slot)
-    if [ -n "$pids" ]; then say "lost" $pids; else say missing; fi
+    if [ -n "$pids" ]; then say "lost" $pids; else say_missing; fi
     return 1
   fi
   say run
@@ -418,19 +426,19 @@ pids_of_slot() {
 
 main attach
 
-### find_agent: look end
+### find_agent: folders look end
 prepare() {
   begin
-  if each_known_base look; then say "agent $agent"; else say missing; fi
+  if each_known_base look; then say "agent $agent"; else say_missing; fi
 }
 
-### run_command: look
+### run_command: folders look
 # The command has a session of its own. It is found again by that, by its descent, and by a variable in its environment, which
 # whatever it starts inherits. It runs in the foreground, as a shell makes what runs in the background ignore SIGINT.
 prepare() {
   begin
   agent=
-  [ -z "$job" ] || each_known_base look || { say missing; return 1; }
+  [ -z "$job" ] || each_known_base look || { say_missing; return 1; }
   say run
   printf '%s\n' "$agent"
 }

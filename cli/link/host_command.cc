@@ -1,7 +1,6 @@
 #include "cli/link/host_command.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -14,7 +13,6 @@
 #include "cli/channel/tail.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
-#include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {
 namespace {
@@ -64,13 +62,10 @@ RunningCommand::RunningCommand(std::unique_ptr<ByteChannel> channel, const HostC
   const BootScript script = ScriptOf(command);
   BootConversation talk(std::move(channel));
   talk.Begin(script.RunCommand(), script.nonce(), deadline);
-  std::vector<std::string> refused;
-  const std::string line = talk.ReadBehindRefusals(refused, deadline);
-  if (line == "missing" && !refused.empty()) {
-    throw Error(Phase::kExec, OnOneLine(fmt::format("{}", fmt::join(refused, "; ")), 1000),
-                "look who made it; [ssh] remote_dir names another folder");
-  }
+  HostFolders folders;
+  const std::string line = FollowFolders(talk, deadline, folders);
   if (line == "missing") {
+    ThrowIfOutOfSight(Phase::kExec, folders, command.known);
     throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", command.job),
                        "was it cleaned, or has it another tfdist folder?");
   }

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cli/channel/byte_channel.h"
+#include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {
 
@@ -24,6 +25,7 @@ struct HostCommand {
   std::string job = {};
   int slot = 0;
   std::string base = {};  // tfdist's folder on the host
+  KnownBase known = {};
 };
 
 struct HostCommandEnd {
@@ -44,7 +46,7 @@ HostCommandEnd ParseCommandEnd(std::string_view text);
 class RunningCommand {
  public:
   // Starts it through a fresh channel of Transport::OpenShell. Throws Error without a host:
-  // NothingThere (bootstrap.h) where the host has no such job, LostConnection.
+  // NothingThere where the host has no such job, OutOfSight, LostConnection.
   RunningCommand(std::unique_ptr<ByteChannel> channel, const HostCommand& command,
                  TimePoint deadline);
 

@@ -111,25 +111,24 @@ HostSurvey Look(const House& house, bool closely, const std::string& tasks_of = 
   }
   std::ranges::stable_sort(
       survey.slots, [](const SlotOnHost& a, const SlotOnHost& b) { return TimeOf(a) > TimeOf(b); });
-  survey.bases = std::move(folders.bases);
-  survey.bases.insert(survey.bases.end(), folders.gone.begin(), folders.gone.end());
-  survey.refused = std::move(folders.refused);
+  survey.folders = std::move(folders);
   return survey;
 }
 
 // A job's record is the way to what lies there.
-void ThrowIfOutOfSight(const HostFolders& folders, const std::string& job) {
-  if (!folders.bases.empty() || !folders.gone.empty() || !folders.refused.empty()) return;
-  throw Error(
-      Phase::kDown, "tfdist's folder cannot be seen (is its file system mounted?)",
-      fmt::format("tfdist down --purge {0} again once it can be seen; tfdist prune {0} forgets "
-                  "the job",
-                  job));
+void ThrowIfOutOfSight(const HostFolders& folders, const FoldersAsked& asked) {
+  const bool sees_none = folders.bases.empty() && folders.lacking.empty() && folders.gone.empty();
+  if (!folders.refused.empty() || (IsInSight(folders, asked.known) && !sees_none)) return;
+  throw OutOfSight(
+      Phase::kDown, asked.known.path,
+      fmt::format("tfdist down --purge {0} again once it can be seen; tfdist prune {0} "
+                  "forgets the job",
+                  asked.job));
 }
 
 Removal Remove(const House& house, const FoldersAsked& asked, protocol::RemoveSlots request) {
   StartedAgent agent = BringSomewhere(house, asked);
-  if (!asked.job.empty()) ThrowIfOutOfSight(agent.folders, asked.job);
+  if (!asked.job.empty()) ThrowIfOutOfSight(agent.folders, asked);
   Removal removal;
   if (agent.link) {
     request.bases = InBytes(agent.folders.bases);
@@ -150,7 +149,8 @@ std::vector<RemoteJob> FindJobs(const House& house, std::string_view name,
   for (const SlotOnHost& slot : survey.slots) {
     if (name.empty() || IsJobIdOf(slot.job.job, name)) jobs.push_back(slot.job);
   }
-  if (jobs.empty() && !survey.refused.empty()) throw RefusedFolders(Phase::kRun, survey.refused);
+  if (jobs.empty() && !survey.folders.refused.empty())
+    throw RefusedFolders(Phase::kRun, survey.folders.refused);
   return jobs;
 }
 
@@ -193,7 +193,8 @@ Removal Clean(const House& house, const std::vector<std::string>& jobs, bool cac
 }
 
 Removal PurgeJob(const House& house, const std::string& job, int slot, bool keeps) {
-  return Remove(house, {.remote_dir = house.remote_dir, .job = job, .slot = slot},
+  return Remove(house,
+                {.remote_dir = house.remote_dir, .job = job, .slot = slot, .known = house.known},
                 {.bases = {},
                  .jobs = {job},
                  .slot = slot,

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "cli/channel/byte_channel.h"
+#include "cli/link/bootstrap.h"
 #include "cli/link/embedded_agent.h"
 #include "job/layout.h"
 #include "wire/house.h"
@@ -24,6 +25,7 @@ struct House {
   std::span<const EmbeddedAgent> agents;
   const std::string& remote_dir;
   std::chrono::milliseconds limit;  // of each step: the login, the agent's start, its answer
+  KnownBase known = {};             // of the job that is asked for
 };
 
 struct RemoteJob {
@@ -65,9 +67,7 @@ struct HostSurvey {
   std::vector<KeptOfName> kept;
   uint64_t caches_kib = 0;          // agents, received files, set-ups, data
   std::string task_file_in_caches;  // one that a task has written into a set-up; empty: none
-  // tfdist's folders of which `slots` has all; one that was removed as a whole among them.
-  std::vector<std::string> bases;
-  std::vector<std::string> refused;  // "FOLDER: why", of those that were not looked into
+  HostFolders folders;              // `slots` has all of those that can be seen
 };
 
 // What lies in {keep} of a name, in one of tfdist's folders.

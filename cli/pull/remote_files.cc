@@ -72,6 +72,7 @@ void RunAgent(const JobRecord& record, int slot, std::vector<std::string> argume
   command.job = record.id;
   command.slot = slot;
   command.base = BaseOf(record, slot);
+  command.known = KnownBaseOf(record, slot);
   auto shell = transport->OpenShell(deadline);
   if (together != nullptr) together->NoteAnswer();
   RunningCommand running(std::move(shell), command, deadline);

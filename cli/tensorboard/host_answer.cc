@@ -27,6 +27,7 @@ HostCommand CommandAt(const Site& site, std::vector<std::string> words) {
     command.job = site.job;
     command.slot = site.slot;
     command.base = site.base;
+    command.known = site.known;
   }
   return command;
 }

@@ -104,6 +104,44 @@ class Pull(unittest.TestCase):
         self.assertEqual(self.pull("worker:1").code, 0)
         self.assertIn(f"tfdist: {self.hosts[1].address}: removed ", self.user.run("down", "--purge", "--yes", job).expect(0).err)
 
+    def cover_home(self, number):
+        """As where the file system that holds it is not mounted."""
+        host = self.hosts[number]
+        host.run_as("root", ["mount", "-t", "tmpfs", "-o", f"size=64m,uid={host.uid},mode=700", "t", "/home/trainer"])
+
+    def uncover_home(self, number):
+        self.hosts[number].run_as("root", ["umount", "-l", "/home/trainer"])
+
+    def assert_out_of_sight(self, result, *numbers):
+        said = result.out + result.err
+        self.assertIn("tfdist's folder cannot be seen (is its file system mounted?)", said)
+        for number in numbers:
+            self.assertIn(self.hosts[number].address, said)
+        for word in ("gone", "removed", "any more", "prune forgets finished jobs"):
+            self.assertNotIn(word, said)
+
+    def test_what_a_covered_home_hides_is_out_of_sight_and_not_gone(self):
+        self.run_job("echo said; echo $TFDIST_TASK >result")
+        job = self.user.job_id()
+        self.cover_home(1)
+        self.assert_out_of_sight(self.pull(), 1)
+        self.assertEqual(files_below(self.home), ["worker-0/result"])
+        logs = self.user.run("logs", job).expect(3)
+        self.assertEqual(logs.out, "worker:0 | said\n")
+        self.assert_out_of_sight(logs, 1)
+        self.cover_home(0)
+        for command in ("pull", "logs", "events"):
+            self.assert_out_of_sight(self.user.run(command, job).expect(3), 0)
+        for command in ("status", "why"):  # the last known result
+            self.assert_out_of_sight(self.user.run(command, job).expect(0), 0)
+        down = self.user.run("down", "--purge", "--yes", job).expect(1)
+        self.assertIn(f"\n  unconfirmed: {self.hosts[0].address}, {self.hosts[1].address}\n", down.err)
+        self.assertIn("cannot be seen", self.user.run("prune").expect(3).out)
+        for number in (0, 1):
+            self.uncover_home(number)
+        self.assertEqual(self.pull().code, 0)
+        self.assertEqual(files_below(self.home), ["worker-0/result", "worker-1/result"])
+
     def test_a_job_without_files_has_lost_none(self):
         """tfdist itself removes what it sent."""
         self.run_job("true")
