@@ -308,35 +308,56 @@ void BringLinks(Haul& haul, LocalPlace& place) {
   }
 }
 
+constexpr const char* kThisMachine = "this machine";
+
+// What fails here while a host is read is no matter of that host.
+template <typename Act>
+auto Here(Act act) {
+  try {
+    return act();
+  } catch (const Error& error) {
+    const std::string remedy(error.remedy().empty() ? kOtherFolderRemedy : error.remedy());
+    throw Error(error.phase(), error.cause(), remedy).WithHost(kThisMachine);
+  }
+}
+
+void TakeEnd(Haul& haul, Brought& brought, Fetch& fetch, size_t at, FileEnd end) {
+  const RemoteFile& file = fetch.wanted.at(at);
+  if (end == FileEnd::kUnreadable) {
+    haul.unreadable.push_back(file.path);
+  } else if (!brought.MayReplace(file.path)) {  // somebody has made it meanwhile
+    haul.kept.push_back(file.path);
+  } else if (end == FileEnd::kWhole && fetch.copies.at(at)->Finish()) {
+    brought.Note(file.path, file.inode_changed_ns);
+  } else {
+    haul.changed.push_back(file.path);
+  }
+  fetch.copies.at(at).reset();
+}
+
 void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress& progress) {
-  LocalPlace place(folder / haul.name, record.id, haul.folders);
-  Brought& brought = place.brought();
+  LocalPlace place = Here([&] { return LocalPlace(folder / haul.name, record.id, haul.folders); });
   Fetch fetch;
   for (const RemoteFile* file : haul.to_come) {
-    fetch.Add(std::make_unique<LocalCopy>(place, *file), *file);
+    fetch.Add(Here([&] { return std::make_unique<LocalCopy>(place, *file); }), *file);
   }
   SentFiles sent(
       fetch.missing,
-      [&](size_t at, std::string_view bytes) { progress.Add(fetch.copies.at(at)->Write(bytes)); },
+      [&](size_t at, std::string_view bytes) {
+        progress.Add(Here([&] { return fetch.copies.at(at)->Write(bytes); }));
+      },
       [&](size_t at, FileEnd end) {
-        const RemoteFile& file = fetch.wanted.at(at);
-        if (end == FileEnd::kUnreadable) {
-          haul.unreadable.push_back(file.path);
-        } else if (!brought.MayReplace(file.path)) {  // somebody has made it meanwhile
-          haul.kept.push_back(file.path);
-        } else if (end == FileEnd::kWhole && fetch.copies.at(at)->Finish()) {
-          brought.Note(file.path, file.inode_changed_ns);
-        } else {
-          haul.changed.push_back(file.path);
-        }
-        fetch.copies.at(at).reset();
+        Here([&] { TakeEnd(haul, place.brought(), fetch, at, end); });
       },
       haul.is_old ? kMostGrownBytes : 0);
-  sent.SetOnHole(
-      [&](size_t at, uint64_t bytes) { progress.Add(fetch.copies.at(at)->WriteHole(bytes)); });
+  sent.SetOnHole([&](size_t at, uint64_t bytes) {
+    progress.Add(Here([&] { return fetch.copies.at(at)->WriteHole(bytes); }));
+  });
   SendRemoteFiles(record, haul.slot, haul.root, fetch.wanted, fetch.offsets, sent);
-  BringLinks(haul, place);
-  place.Finish();
+  Here([&] {
+    BringLinks(haul, place);
+    place.Finish();
+  });
 }
 
 // On the host of `slot`.
@@ -603,8 +624,9 @@ void Collect(const JobRecord& record, const std::vector<std::optional<Error>>& f
   std::set<int> failed;
   for (size_t at = 0; at < failures.size(); ++at) {
     if (!failures[at] || hauls[at].has_no_folder || !failed.insert(hauls[at].slot).second) continue;
+    const bool is_here = failures[at]->host() == kThisMachine;
     const std::string& host = record.hosts.at(static_cast<size_t>(hauls[at].slot)).name;
-    errors.push_back(failures[at]->WithHost(host));
+    errors.push_back(is_here ? *failures[at] : failures[at]->WithHost(host));
   }
 }
 
@@ -628,7 +650,7 @@ void MakeFolder(const fs::path& folder) {
   if (!error) return;
   throw Error(Phase::kFiles,
               fmt::format("cannot make the folder {}: {}", folder.string(), error.message()),
-              "--to names another folder");
+              std::string(kOtherFolderRemedy));
 }
 
 // Whether a path that was named is not there.

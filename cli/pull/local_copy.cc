@@ -30,7 +30,8 @@ constexpr uint64_t kLookEveryBytes = 16 << 20;
 constexpr int kMostLinks = 40;
 
 [[noreturn]] void Fail(std::string_view what, const fs::path& path) {
-  throw Error(Phase::kFiles, WithErrno(fmt::format("{} {}", what, path.string()), errno));
+  throw Error(Phase::kFiles, WithErrno(fmt::format("{} {}", what, path.string()), errno),
+              std::string(kOtherFolderRemedy));
 }
 
 // Not by umask(2), which changes it for all threads. Kernels before 4.7 do not say.
@@ -50,6 +51,17 @@ std::array<timespec, 2> TimesOf(const RemoteFile& file) {
   const int64_t seconds = file.changed_ns / kSecond - (file.changed_ns % kSecond < 0 ? 1 : 0);
   const timespec time{seconds, file.changed_ns - seconds * kSecond};
   return {time, time};
+}
+
+// A time that is right already is not set: nothing need be written where all is here.
+bool SetTime(int fd, const RemoteFile& file) {
+  const std::array<timespec, 2> times = TimesOf(file);
+  struct stat info {};
+  if (fstat(fd, &info) == 0 && info.st_mtim.tv_sec == times[1].tv_sec &&
+      info.st_mtim.tv_nsec == times[1].tv_nsec) {
+    return true;
+  }
+  return futimens(fd, times.data()) == 0;
 }
 
 // False: it was there. A link could lead out of the folder.
@@ -163,7 +175,7 @@ void LocalPlace::Finish(const Brought::Folder& folder) {
       Fail("cannot set the mode of", root_ / folder.path);
     }
   }
-  if (known != folders_.end() && futimens(fd.get(), TimesOf(known->second).data()) != 0) {
+  if (known != folders_.end() && !SetTime(fd.get(), known->second)) {
     Fail("cannot set the time of", root_ / folder.path);
   }
   if (!folder.is_finished) brought_.NoteFolder({.path = folder.path, .is_finished = true});
@@ -242,7 +254,7 @@ bool LocalCopy::Finish() {
   Open();
   const fs::path part = place_.root() / part_;
   if (fchmod(fd_.get(), place_.Allowed(file_.mode)) != 0) Fail("cannot set the mode of", part);
-  if (futimens(fd_.get(), TimesOf(file_).data()) != 0) Fail("cannot set the time of", part);
+  if (!SetTime(fd_.get(), file_)) Fail("cannot set the time of", part);
   fd_.Reset();
   if (renameat(place_.fd(), part_.c_str(), place_.fd(), file_.path.c_str()) != 0) {
     Fail("cannot make", place_.root() / file_.path);

@@ -16,6 +16,8 @@
 
 namespace tfdist::cli {
 
+inline constexpr std::string_view kOtherFolderRemedy = "--to names another folder";
+
 // The folder of one task that copies come to, for nobody but the user. It stays open, and all below it is found from
 // there: another account that may write beside it cannot put a link in its place. Folders below it are made when the
 // first byte of a file in them has come, with mode 0700; Finish gives them their own modes, with which the user can read them

@@ -304,6 +304,24 @@ class Pull(unittest.TestCase):
         self.assertEqual((closed / "new").read_text(), "n")
         self.assertEqual(closed.stat().st_mode & 0o7777, 0o500)
 
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a disk")
+    def test_a_folder_here_that_cannot_be_written_is_no_matter_of_the_host(self):
+        """It was named with the host, and the remedy was another folder for tfdist there."""
+        self.run_job("mkdir folder; echo 1 >folder/model")
+        self.home.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "none", self.home], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.home], check=True)
+        self.pull("worker:0").expect(0)
+        subprocess.run(["mount", "-o", "remount,ro", self.home], check=True)
+        self.pull("worker:0").expect(0)  # all is here
+        more = self.pull()
+        self.assertEqual(more.code, 3, more)
+        self.assertIn("worker-1: Read-only file system\n  try: --to names another folder\n", more.err)
+        (self.work(0) / "folder/model").write_text("2 more\n")
+        more = self.pull("worker:0")
+        self.assertEqual(more.code, 3, more)
+        self.assertRegex(more.err, r"tfdist: this machine: files: cannot write \S+: Read-only file system\n  try: --to names another folder\n")
+
     def test_a_link_has_the_time_that_it_has_there(self):
         self.run_job("echo 1 >model; ln -s model latest; touch -h -d 2020-01-01 latest")
         self.pull("worker:0").expect(0)
