@@ -1,6 +1,7 @@
 // What tfdist's folder on a host is called inside: the one list of names, for the agent and for the
 // scripts that the command runs on a host before an agent does.
 //
+//   <base>/.id                     which folder of all at that path this one is: random
 //   <base>/bin/<sha256>            agents, by their content
 //   <base>/files/<sha256>          files that were sent
 //   <base>/names/<name>.lock       held by the job that runs under that name
@@ -29,6 +30,7 @@ inline constexpr std::string_view kKeep = "keep";
 inline constexpr std::string_view kSetUps = "setup";
 inline constexpr std::string_view kData = "data";
 inline constexpr std::string_view kJobs = "jobs";
+inline constexpr std::string_view kBaseId = ".id";
 // Before the nonce, in a folder of another place: what stands for `<base>` where an agent is brought for one request, as no folder
 // of tfdist's has room for it or runs programs.
 inline constexpr std::string_view kAside = "tfdist-";

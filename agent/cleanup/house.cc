@@ -291,6 +291,7 @@ class Remover {
     if (!SlotsIn(base).empty()) return;
     RemoveFiles(base / layout::kNames, IsLock);  // nobody holds one where there is no job
     // It may be a folder that is not tfdist's alone.
+    unlink((base / layout::kBaseId).c_str());
     if (rmdir(base.c_str()) == 0) NoteRemoved(base);
   }
   // `remove` says why a folder stays.

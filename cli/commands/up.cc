@@ -494,6 +494,7 @@ class Launch {
     }
     in_doubt_ = outcome.in_doubt;
     record_.bases = outcome.bases;
+    record_.base_ids = outcome.base_ids;
     if (!arguments_.quiet) SayWhatIsRemoved(outcome.removed);
     if (outcome.committed) SayWhatHostsHave(outcome);
     if (outcome.committed) SayWhatIsLeftBehind();
@@ -1127,6 +1128,7 @@ class Launch {
 
   int FailedRehearsal(const Deployment::Outcome& outcome, const JobRecord& running) {
     record_.bases = outcome.bases;
+    record_.base_ids = outcome.base_ids;
     KeepRecordIfNeeded(WhyOf(outcome));
     if (IsRefusedByKept(outcome)) {
       Say("tfdist: nothing was started, and job {} runs on\n", running.id);

@@ -277,6 +277,7 @@ Deployment::Outcome Deployment::TakeOutcome() {
     if (host->failure && !SaysTheSameAsTheFirst(*host)) outcome.failures.push_back(*host->failure);
     if (host->roll_back_error) outcome.roll_back_errors.push_back(*host->roll_back_error);
     outcome.bases.push_back(host->attached.hello.base);
+    outcome.base_ids.push_back(host->base_id);
     for (const std::string& folder : host->removed) {
       outcome.removed.push_back(
           fmt::format("{}: {}", plan_.hosts[outcome.bases.size() - 1].name, folder));
@@ -451,6 +452,7 @@ void Deployment::StartOnHost(int slot) {
   StartedAgent started = BringAgent(*host.attached.transport, GetEmbeddedAgents(),
                                     plan_.ssh.remote_dir, kStartLimits, on_step);
   host.attached.link = std::move(started.link);
+  host.base_id = started.base_id;
   for (const auto& trouble :
        {RuntimeTrouble(plan_, slot, started.machine), ImageTrouble(plan_, slot, started.machine)}) {
     if (trouble) throw Error(Phase::kStart, trouble->why, trouble->remedy);
@@ -1071,6 +1073,7 @@ JobRecord Deployment::RecordOf(const Host& host) const {
   record.hosts = plan_.hosts;
   record.ssh = plan_.ssh;
   record.bases.assign(plan_.hosts.size(), host.attached.hello.base);
+  record.base_ids.assign(plan_.hosts.size(), host.base_id);
   return record;
 }
 

@@ -122,6 +122,7 @@ class Deployment {
     std::optional<protocol::NameTaken> name_taken;
     size_t taken_slot = 0;              // of that host
     std::vector<std::string> bases;     // tfdist's folder on each host; where known
+    std::vector<std::string> base_ids;  // its id (KnownBase)
     std::vector<std::string> removed;   // "gpu07: /home/u/...": what retention has removed there
     std::string addresses;              // AddressesText; empty also where hosts were not asked
     std::vector<NameWarning> warnings;  // of hosts' names, and what the hosts say of themselves
@@ -136,6 +137,7 @@ class Deployment {
  private:
   struct Host {
     Attached attached;
+    std::string base_id;  // of the folder there that its agent is in (KnownBase)
     std::optional<Failure> failure;
     std::optional<Error> roll_back_error;
     std::optional<protocol::NameTaken> name_taken;

@@ -44,12 +44,14 @@ void LearnCommands(const std::vector<std::optional<RemoteJob>>& told, JobRecord&
 // empty folder, and is named where it is needed.
 void LearnFromHosts(JobRecord& record) {
   record.bases.assign(record.hosts.size(), "");
+  record.base_ids.assign(record.hosts.size(), "");
   std::vector<std::optional<RemoteJob>> told(record.hosts.size());
   std::vector<std::string> starters(record.hosts.size());
   (void)ForEachHost(record.hosts.size(), [&](size_t slot) {
     for (RemoteJob& found : JobsOn(record.hosts[slot], record.ssh, record.name, record.id)) {
       if (found.job != record.id) continue;
       record.bases[slot] = found.base;
+      record.base_ids[slot] = found.base_id;
       starters[slot] = found.started_by;
       if (!told[slot] || found.slot == static_cast<int>(slot)) told[slot] = std::move(found);
     }

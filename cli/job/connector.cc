@@ -195,7 +195,8 @@ void TakeNoteOfSilence(const std::string& host, Attached& attached, TimePoint de
 }  // namespace
 
 KnownBase KnownBaseOf(const JobRecord& record, int slot) {
-  return {record.bases.at(static_cast<size_t>(slot))};
+  const auto at = static_cast<size_t>(slot);
+  return {record.bases.at(at), at < record.base_ids.size() ? record.base_ids[at] : std::string()};
 }
 
 Attached Attach(const JobRecord& record, int slot, std::chrono::milliseconds limit,

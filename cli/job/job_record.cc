@@ -222,6 +222,7 @@ json ToJson(const JobRecord& record) {
           {"started_by", record.started_by},
           {"hosts", hosts},
           {"bases", record.bases},
+          {"base_ids", record.base_ids},
           {"ssh", ToJson(record.ssh)},
           {"shared", record.shared},
           {"clients", record.clients},
@@ -255,6 +256,8 @@ JobRecord RecordFromJson(const json& value) {
   value.at("bases").get_to(record.bases);
   record.ssh = SshFromJson(value.at("ssh"));
   // Records of earlier versions lack them.
+  record.base_ids = value.value("base_ids", record.base_ids);
+  record.base_ids.resize(record.bases.size());
   record.started_by = value.value("started_by", "");
   record.shared = value.value("shared", record.shared);
   record.clients = value.value("clients", record.clients);
@@ -592,6 +595,7 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.started_by = UserAndMachine();
   record.hosts = plan.hosts;
   record.bases.resize(plan.hosts.size());
+  record.base_ids.resize(plan.hosts.size());
   record.ssh = plan.ssh;
   record.shared = plan.shared;
   record.keeps = std::ranges::any_of(plan.tasks, protocol::NamesKeptFolder<TaskOnHost>);

@@ -65,6 +65,8 @@ struct JobRecord {
   std::vector<HostPlan> hosts;  // index = slot
   // tfdist's folder on each host; empty: not learned yet, or `clean` has removed what lay there of the job.
   std::vector<std::string> bases;
+  std::vector<std::string>
+      base_ids;  // which folder of all at that path (KnownBase); empty: not known
   SshOptions ssh;
   std::string shared;                // as in Plan
   std::string logdir;                // the same

@@ -69,6 +69,7 @@ class Bringer {
     agent_ = booted.agent;
     pid_ = booted.pid;
     started.machine = agent_->machine;
+    started.base_id = booted.base_id;
     started.link = std::make_unique<AgentLink>(std::move(booted.channel));
     return started;
   }

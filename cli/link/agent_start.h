@@ -26,6 +26,7 @@ struct StartedAgent {
   protocol::Hello hello;
   bool uploaded = false;  // false: the host had this agent already
   std::string machine;    // what it runs on, as `uname -m` prints it
+  std::string base_id;    // of the folder that it is in (KnownBase)
   HostFolders folders;    // of BringHouse; without `bases` no agent runs, and there is no link
 };
 

@@ -90,7 +90,7 @@ BootScript::BootScript(std::string nonce) : nonce_(std::move(nonce)) {
   // The scripts spell no name of a folder or file themselves (job/layout.h).
   Set("agents", layout::kAgents).Set("jobs", layout::kJobs).Set("keep", layout::kKeep);
   Set("aside_prefix", layout::kAside).Set("slot_prefix", layout::kSlotPrefix);
-  Set("agent_name", layout::kAgent);
+  Set("agent_name", layout::kAgent).Set("id_name", layout::kBaseId);
 }
 
 BootScript& BootScript::Set(std::string_view name, std::string_view value) {

@@ -14,9 +14,9 @@ namespace tfdist::cli {
 //   refused FOLDER: WHY    tfdist's folder cannot be there; or it is, and somebody else may have made a part of it: it
 //                          is passed over
 //   upload FORM MACHINE    the agent for MACHINE is missing: send it to stdin, in the FORM xz, gzip or plain
-//   run MACHINE            the agent starts; all further bytes are its own. From the other scripts: `run` alone
-//   base PATH              a folder of tfdist's that is there
-//   lacks PATH             the same, without the slot that is asked for
+//   run MACHINE PID ID     the agent starts, in the folder with this ID; all further bytes are its own. From the other scripts: `run` alone
+//   base ID PATH           a folder of tfdist's that is there
+//   lacks ID PATH          the same, without the slot that is asked for
 //   gone PATH              one that was removed, and is not just out of sight
 //   found | nothing        all of them have been told; nothing: there is none, and the script ends
 //   missing                no such job here; base, lacks and gone come before it

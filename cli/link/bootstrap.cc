@@ -11,6 +11,7 @@
 #include "base/failures.h"
 #include "base/hash.h"
 #include "base/process_limits.h"
+#include "base/text.h"
 #include "cli/channel/tail.h"
 #include "cli/link/boot_conversation.h"
 #include "cli/link/boot_script.h"
@@ -165,17 +166,30 @@ void SendAgent(BootConversation& talk, const std::string& wanted,
   }
 }
 
+// As the host says it, - for none.
+std::string BaseId(std::string_view word) {
+  return Holds(word, kHexadecimal) && word.size() <= 64 ? std::string(word) : "";
+}
+
+// "ID PATH"
+std::string TakeFolder(std::string_view words, HostFolders& folders) {
+  const std::string_view id = TakeUpTo(' ', words);
+  std::string path(words);
+  folders.ids[path] = BaseId(id);
+  return path;
+}
+
 }  // namespace
 
 std::string FollowFolders(BootConversation& talk, TimePoint deadline, HostFolders& folders) {
   while (true) {
     std::string line = talk.ReadLine(deadline);
-    if (auto base = After("base", line)) {
-      folders.bases.push_back(std::move(*base));
-    } else if (auto lacking = After("lacks", line)) {
-      folders.lacking.push_back(std::move(*lacking));
-    } else if (auto gone = After("gone", line)) {
-      folders.gone.push_back(std::move(*gone));
+    if (const auto base = After("base", line)) {
+      folders.bases.push_back(TakeFolder(*base, folders));
+    } else if (const auto lacking = After("lacks", line)) {
+      folders.lacking.push_back(TakeFolder(*lacking, folders));
+    } else if (const auto gone = After("gone", line)) {
+      folders.gone.push_back(*gone);
     } else if (auto refused = After("refused", line)) {
       folders.refused.push_back(std::move(*refused));
     } else {
@@ -193,9 +207,10 @@ void FollowStart(BootConversation& talk, std::span<const EmbeddedAgent> agents, 
   while (true) {
     const std::string line = talk.ReadLine(deadline);
     if (const auto run = After("run", line)) {
-      const size_t space = std::min(run->find(' '), run->size());
-      booted.agent = &AgentFor(std::string_view(*run).substr(0, space), agents);
-      booted.pid = run->substr(std::min(space + 1, run->size()));
+      std::string_view words = *run;
+      booted.agent = &AgentFor(TakeUpTo(' ', words), agents);
+      booted.pid = TakeUpTo(' ', words);
+      booted.base_id = BaseId(words);
       if (!Holds(booted.pid, "0123456789"))
         throw ProtocolError(Phase::kStart, fmt::format("the host ran the agent as process '{}'",
                                                        OnOneLine(booted.pid)));
@@ -271,6 +286,11 @@ bool IsInSight(const HostFolders& folders, const KnownBase& known) {
   const auto has = [&](const std::vector<std::string>& paths) {
     return std::ranges::find(paths, known.path) != paths.end();
   };
+  // A folder may be gone, or be another one, in the place of a file system that is not mounted.
+  if (!known.id.empty()) {
+    const auto there = folders.ids.find(known.path);
+    return there != folders.ids.end() && there->second == known.id;
+  }
   return has(folders.bases) || has(folders.lacking) || has(folders.gone);
 }
 

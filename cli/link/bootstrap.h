@@ -4,6 +4,7 @@
 // first (banner, rc files, locale warnings). Errors carry no host.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,11 +34,13 @@ struct HostFolders {
   std::vector<std::string> lacking;  // the same, where a slot is asked for that is not in them
   std::vector<std::string> gone;     // removed as a whole, and not just out of sight
   std::vector<std::string> refused;  // "FOLDER: why", of those that somebody else may have made
+  std::map<std::string, std::string> ids;  // of those that are there; empty: none
 };
 
 // tfdist's folder on a host, as a job's record knows it.
 struct KnownBase {
-  std::string path;  // Hello::base; empty: not known
+  std::string path;     // Hello::base; empty: not known
+  std::string id = {};  // which folder of all at that path: random; empty: not known
 };
 
 // Whether what `folders` do not have of a job is gone. Else it may be there again once its file system is mounted.
@@ -49,6 +52,7 @@ struct BootedAgent {
   bool uploaded = false;                 // false: the host had this agent already
   const EmbeddedAgent* agent = nullptr;  // of StartAgent, StartHouse: the one that runs there
   std::string pid;                       // of these, its process there: digits
+  std::string base_id;                   // of these, of the folder that it is in (KnownBase)
   HostFolders folders;                   // of StartHouse; without `bases` there is no channel
 };
 

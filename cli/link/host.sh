@@ -12,7 +12,7 @@
 # Stands for what the command sets (BootScript::Set), so that shellcheck knows it.
 values() {
   nonce='' remote_dir='' job='' slot=''
-  agents='' jobs='' keep='' aside_prefix='' slot_prefix='' agent_name=''
+  agents='' jobs='' keep='' aside_prefix='' slot_prefix='' agent_name='' id_name=''
   kinds='' anew='' places='' aside='' mark='' limit_seconds='' task=''
 }
 with_words() { "$@"; }
@@ -176,10 +176,10 @@ show_folder() {
   if ! open_base "$1"; then
     ! is_gone "$1" || say "gone $base"
   elif [ -z "$job" ] || [ -e "$base/$jobs/$job/$slot_prefix$slot" ] || [ -e "$base/$keep/${job%-*-*}" ]; then
-    say "base $base"
+    say "base $(id_of "$base") $base"
     found=${found:-$base}
   else
-    say "lacks $base"
+    say "lacks $(id_of "$base") $base"
   fi
   return 1
 }
@@ -198,6 +198,12 @@ say_missing() {
   say missing
 }
 
+# id_of BASE: which of all folders at that path it is: another one may be in its place where a file system is not mounted. -: not known.
+id_of() {
+  read -r id <"$1/$id_name" || id=''
+  case $id in '' | *[!0-9a-f]*) echo - ;; *) echo "$id" ;; esac
+} 2>/dev/null
+
 ### run_agent
 # Must be the script's last words: the shell reads no further while the agent runs.
 main() {
@@ -213,9 +219,14 @@ prepare() {
   found=
   [ -z "$places" ] || find_folders || return
   if [ -n "$anew$aside" ] || ! is_there; then bring; fi
-  say "run $machine $$"  # main's own process, which becomes the agent's
+  base=${agent%/*/*}
+  [ -n "$aside" ] || [ -s "$base/$id_name" ] || give_id 2>/dev/null
+  say "run $machine $$ $(id_of "$base")"  # main's own process, which becomes the agent's
   printf '%s\n' "$agent"
 }
+
+# With noclobber (-C) one of several that do this at once makes the file.
+give_id() { (umask 077; set -C; echo "$nonce" >"$base/$id_name"); }
 
 is_there() {
   guess_machine
@@ -375,7 +386,7 @@ give_up() {
   fail "cannot write the agent to $base/$agents: $(echo $1) ($size_bytes bytes needed, ${free:-?} KiB free)"
 }
 
-### start: run_agent start_agent
+### start: folders run_agent start_agent
 main start
 
 ### house: folders run_agent start_agent

@@ -95,13 +95,13 @@ HostSurvey Look(const House& house, bool closely, const std::string& tasks_of = 
     survey.task_file_in_caches = list.task_file_in_caches.value;
     for (protocol::ListedSlot& slot : list.slots) {
       if (!IsSlot(slot, folders)) continue;
-      survey.slots.push_back(
-          {{folders.bases[slot.base], slot.job, slot.slot, slot.running, std::move(slot.started_by),
-            std::move(slot.tasks), std::move(slot.common)},
-           slot.size_kib,
-           slot.has_task_files,
-           slot.out_of_time,
-           slot.leased});
+      survey.slots.push_back({{folders.bases[slot.base], slot.job, slot.slot, slot.running,
+                               std::move(slot.started_by), std::move(slot.tasks),
+                               std::move(slot.common), folders.ids.at(folders.bases[slot.base])},
+                              slot.size_kib,
+                              slot.has_task_files,
+                              slot.out_of_time,
+                              slot.leased});
     }
     for (const protocol::KeptOfName& kept : list.kept_names) {
       if (IsKept(kept, folders))

@@ -37,6 +37,7 @@ struct RemoteJob {
   std::string started_by = {};
   std::vector<protocol::SlotTask> tasks = {};
   protocol::CommonTexts common = {};
+  std::string base_id = {};  // KnownBase
 };
 
 // The jobs that have a folder on this host, newest first; only those of `name` unless it is empty, and with the tasks of the job

@@ -34,6 +34,7 @@ class ScriptedJob {
       host.local = true;
       record.hosts.push_back(host);
       record.bases.push_back(folder_.path().string());
+      record.base_ids.emplace_back();
     }
     return record;
   }

@@ -142,6 +142,39 @@ class Pull(unittest.TestCase):
         self.assertEqual(self.pull().code, 0)
         self.assertEqual(files_below(self.home), ["worker-0/result", "worker-1/result"])
 
+    def test_a_folder_that_was_made_anew_in_a_covered_home_is_another_one(self):
+        """Its path tells nothing."""
+        self.run_job("echo said; echo $TFDIST_TASK >result")
+        job = self.user.job_id()
+        for number in (0, 1):
+            self.cover_home(number)
+        other = self.user.write("other.toml", clusters.over_ssh("other", shell("true"), self.hosts, layout="mirrored"))
+        self.user.run("up", other).expect(0)
+        pruned = self.user.run("prune").expect(3)
+        self.assertIn(f"kept {job}: tfdist's folder cannot be seen on ", pruned.out)
+        self.assertEqual([record["job"] for record in json.loads(self.user.run("list", "--json").expect(0).out)], [job])
+        for command in ("pull", "logs", "events"):
+            self.assert_out_of_sight(self.user.run(command, job).expect(3), 0)
+        self.user.run("down", "--purge", "--yes", job).expect(1)
+        for number in (0, 1):
+            self.uncover_home(number)
+        self.assertEqual(self.pull().code, 0)
+        self.assertEqual(files_below(self.home), ["worker-0/result", "worker-1/result"])
+
+    def test_a_record_of_an_earlier_version_knows_its_folders_by_their_paths(self):
+        self.run_job("echo $TFDIST_TASK >result")
+        job = self.user.job_id()
+        [record] = (self.user.folder / ".local/state/tfdist/jobs").glob(f"{job}*.json")
+        value = json.loads(record.read_text())
+        self.assertEqual(len(set(value["base_ids"])), 2, value["base_ids"])
+        del value["base_ids"]
+        record.write_text(json.dumps(value))
+        wait_for(lambda: not self.hosts[1].processes(), "its agent has left")
+        shutil.rmtree(self.slot(1).parent)
+        self.assertIn("gone", self.pull().err)
+        self.cover_home(1)
+        self.assert_out_of_sight(self.pull(), 1)
+
     def test_a_job_without_files_has_lost_none(self):
         """tfdist itself removes what it sent."""
         self.run_job("true")
