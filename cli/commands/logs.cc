@@ -170,7 +170,7 @@ class LogSaver {
     } catch (const OutputClosed& error) {
       fs::remove(aside);  // it would keep the disk full
       throw Error(Phase::kFiles,
-                  fmt::format("{}: {}; 64 MiB of its disk stay free",
+                  fmt::format("{}: {}; 64 MiB or 5 % of its disk stay free",
                               (folder_ / NameOfSave(task, 1)).string(), error.cause()),
                   "--save FOLDER on another disk");
     }

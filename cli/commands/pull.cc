@@ -770,7 +770,12 @@ int PullCommand(const PullArguments& arguments) {
     progress.Expect(BytesOf(haul), BytesOf(haul) - haul.missing_bytes);
     missing_bytes += std::min(haul.missing_bytes, UINT64_MAX - missing_bytes);
   }
-  if (missing_bytes > 0) CheckRoom(folder, missing_bytes);
+  if (missing_bytes > 0) {
+    const bool is_all = words.paths.empty();
+    CheckRoom(folder, missing_bytes,
+              fmt::format("{}{}", kOtherDiskRemedy,
+                          is_all ? ", or some of it: tfdist pull JOB PATH" : ""));
+  }
   std::optional<EndAtInterrupt> ends([&progress] {
     return fmt::format("{}; the same pull goes on from there", progress.Words());
   });

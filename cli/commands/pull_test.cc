@@ -352,8 +352,8 @@ TEST_F(LocalCopyTest, AFolderThatAnotherAccountHasReplacedMeanwhileIsNotWrittenT
 }
 
 TEST_F(LocalCopyTest, WhatTheDiskHasNoRoomForIsRefused) {
-  EXPECT_THROW(CheckRoom(folder_.path(), UINT64_MAX), Error);
-  CheckRoom(folder_.path(), 1);
+  EXPECT_THROW(CheckRoom(folder_.path(), UINT64_MAX, ""), Error);
+  CheckRoom(folder_.path(), 1, "");
 }
 
 TEST_F(LocalCopyTest, LinksAreNotFollowed) {

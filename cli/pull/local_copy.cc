@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/room_kept_free.h"
 #include "base/size_text.h"
 
 namespace tfdist::cli {
@@ -25,8 +26,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kSecond = 1'000'000'000;
 // Of a file's name within its part's, which may have 255 bytes.
 constexpr size_t kMostNameBytes = 200;
-constexpr uint64_t kKeptFreeBytes = 64 << 20;
-constexpr uint64_t kLookEveryBytes = 16 << 20;
+constexpr uint64_t kLookEveryBytes = 1 << 20;
 constexpr int kMostLinks = 40;
 
 [[noreturn]] void Fail(std::string_view what, const fs::path& path) {
@@ -181,16 +181,17 @@ void LocalPlace::Finish(const Brought::Folder& folder) {
   if (!folder.is_finished) brought_.NoteFolder({.path = folder.path, .is_finished = true});
 }
 
-void CheckRoom(const fs::path& folder, uint64_t bytes) {
+void CheckRoom(const fs::path& folder, uint64_t bytes, const std::string& remedy) {
   struct statvfs info {};
   if (statvfs(folder.c_str(), &info) != 0) return;  // what follows fails with its reason
   const uint64_t free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
-  if (free_bytes >= kKeptFreeBytes && free_bytes - kKeptFreeBytes >= bytes) return;
+  const uint64_t kept_bytes = BytesToKeepFree(info);
+  if (free_bytes >= kept_bytes && free_bytes - kept_bytes >= bytes) return;
   throw Error(
       Phase::kFiles,
       fmt::format("{} are to come to {}, where {} are free; {} of them stay free", SizeText(bytes),
-                  folder.string(), SizeText(free_bytes), SizeText(kKeptFreeBytes)),
-      "--to FOLDER on another disk, or some of it: tfdist pull JOB PATH");
+                  folder.string(), SizeText(free_bytes), SizeText(kept_bytes)),
+      remedy);
 }
 
 LocalCopy::LocalCopy(LocalPlace& place, const RemoteFile& file) : place_(place), file_(file) {
@@ -223,7 +224,7 @@ size_t LocalCopy::Write(std::string_view bytes) {
   bytes = bytes.substr(0, std::min<uint64_t>(bytes.size(), file_.size_bytes - offset_));
   unchecked_bytes_ += bytes.size();
   if (unchecked_bytes_ >= kLookEveryBytes) {
-    CheckRoom(place_.root(), bytes.size());
+    CheckRoom(place_.root(), bytes.size(), std::string(kOtherDiskRemedy));
     unchecked_bytes_ = 0;
   }
   const std::string name = (place_.root() / part_).string();

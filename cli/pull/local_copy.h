@@ -17,6 +17,7 @@
 namespace tfdist::cli {
 
 inline constexpr std::string_view kOtherFolderRemedy = "--to names another folder";
+inline constexpr std::string_view kOtherDiskRemedy = "--to FOLDER on another disk";
 
 // The folder of one task that copies come to, for nobody but the user. It stays open, and all below it is found from
 // there: another account that may write beside it cannot put a link in its place. Folders below it are made when the
@@ -51,8 +52,8 @@ class LocalPlace {
   mode_t umask_;
 };
 
-// Throws Error(kFiles) where `bytes` more in `folder` would leave less than 64 MiB of the disk free.
-void CheckRoom(const std::filesystem::path& folder, uint64_t bytes);
+// Throws Error(kFiles) where `bytes` more in `folder` would leave less free than BytesToKeepFree.
+void CheckRoom(const std::filesystem::path& folder, uint64_t bytes, const std::string& remedy);
 
 // Beside the file lies ".NAME.TIME-SIZE.part" until it is whole: a part of another version of it is
 // never gone on with. Blocks of zeros take no room. Links in the folder are not followed. A descriptor is open from the first byte

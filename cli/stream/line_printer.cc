@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/display_width.h"
+#include "base/room_kept_free.h"
 #include "base/text.h"
 #include "cli/stream/terminal_filter.h"
 
@@ -36,8 +37,7 @@ std::string_view NameOfStream(protocol::Stream stream) {
   return stream == protocol::Stream::kMerged ? "merged" : "";
 }
 
-constexpr uint64_t kKeptFreeBytes = 64 << 20;
-constexpr uint64_t kLookEveryBytes = 4 << 20;
+constexpr uint64_t kLookEveryBytes = 1 << 20;
 
 void WriteOut(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -289,7 +289,9 @@ void LinePrinter::Flush() {
     unchecked_bytes_ = 0;
     struct statvfs disk {};
     const bool is_known = fstatvfs(fd_, &disk) == 0;
-    if (is_known && disk.f_bavail * disk.f_frsize < kKeptFreeBytes) throw OutputClosed(ENOSPC);
+    if (is_known && disk.f_bavail * disk.f_frsize < BytesToKeepFree(disk)) {
+      throw OutputClosed(ENOSPC);
+    }
   }
   WriteOut(aim_, std::exchange(out_, {}));
 }

@@ -24,7 +24,7 @@ struct PrinterOptions {
   bool json = false;         // an object a line (docs/json.md), instead of all that
   bool timestamps = false;   // when each line began, after its task
   size_t columns = 0;        // of a terminal; 0: no line can be erased
-  bool leaves_room = false;  // of a file's disk at least 64 MiB: OutputClosed else
+  bool leaves_room = false;  // of a file's disk at least BytesToKeepFree: OutputClosed else
   int stderr_fd = -1;        // where lines of a task's stderr go, if it is apart; -1: where all go
 };
 

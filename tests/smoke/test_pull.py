@@ -338,6 +338,19 @@ class Pull(unittest.TestCase):
         self.assertEqual(closed.stat().st_mode & 0o7777, 0o500)
 
     @unittest.skipUnless(os.geteuid() == 0, "mounts a disk")
+    def test_a_small_disk_is_filled_to_a_part_of_it(self):
+        """A few bytes were refused where 21 MB were free, and the remedy was the command itself."""
+        self.run_job("echo 1 >model; head -c 20000000 /dev/urandom >large")
+        self.home.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "none", self.home], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.home], check=True)
+        self.pull("worker:0", "model").expect(0)
+        for path, remedy in (("large", r"--to FOLDER on another disk"), (None, r"--to FOLDER on another disk, or some of it: tfdist pull JOB PATH")):
+            large = self.pull("worker:0", *([path] if path else []))
+            self.assertEqual(large.code, 3, large)
+            self.assertRegex(large.err, rf"20 MB are to come to \S+, where 2\d MB are free; 1.0 MB of them stay free\n  try: {remedy}\n")
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a disk")
     def test_a_folder_here_that_cannot_be_written_is_no_matter_of_the_host(self):
         """It was named with the host, and the remedy was another folder for tfdist there."""
         self.run_job("mkdir folder; echo 1 >folder/model")
