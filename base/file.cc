@@ -114,7 +114,15 @@ void MakePrivateFolder(const std::filesystem::path& path) {
       path.has_parent_path() && !std::filesystem::exists(path.parent_path(), none)) {
     MakePrivateFolder(path.parent_path());
   }
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) Fail("cannot make folder", path, errno);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    const int error_number = errno;
+    const std::string cause =
+        WithErrno(fmt::format("cannot make folder {}", path.string()), error_number);
+    throw Error(Phase::kFiles, cause,
+                error_number == EACCES
+                    ? fmt::format("on that machine, chmod u+rwx {}", path.parent_path().string())
+                    : "");
+  }
   const UniqueFd fd = OpenFile(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) Fail("cannot look at", path, errno);

@@ -283,6 +283,10 @@ void CheckId(std::string_view id) {
 
 bool IsInSight(const HostFolders& folders, const KnownBase& known) {
   if (known.path.empty()) return folders.refused.empty();
+  const auto is_in_it = [&](const std::string& refused) {
+    return refused.starts_with(known.path + "/") || refused.starts_with(known.path + ":");
+  };
+  if (std::ranges::any_of(folders.refused, is_in_it)) return false;
   const auto has = [&](const std::vector<std::string>& paths) {
     return std::ranges::find(paths, known.path) != paths.end();
   };
@@ -308,6 +312,14 @@ void ThrowIfOutOfSight(Phase phase, const HostFolders& folders, const KnownBase&
 }
 
 Error RefusedFolders(Phase phase, const std::vector<std::string>& refused) {
+  constexpr std::string_view kClosed = ": Permission denied";
+  const auto closed =
+      std::ranges::find_if(refused, [&](const std::string& one) { return one.ends_with(kClosed); });
+  if (closed != refused.end()) {
+    return Error(phase, Joined(refused),
+                 fmt::format("on that host, chmod u+rwx {}; then the same again",
+                             OnOneLine(closed->substr(0, closed->size() - kClosed.size()))));
+  }
   return Error(phase, Joined(refused), "look who made it; [ssh] remote_dir names another folder");
 }
 

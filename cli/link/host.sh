@@ -162,10 +162,30 @@ is_safe() {
 
 is_own_group() { [ "$(id -un)" = "$(id -gn)" ] && [ "$1" = "$(id -g)" ]; }
 
+is_open() { [ -r "$1" ] && [ -x "$1" ]; }
+
+# refuse_closed FOLDER: refuses the first folder on the way there that cannot be entered or read, with the reason. Fails where all can,
+# or there is nothing.
+refuse_closed() {
+  closed=$1
+  if why=$(ls -d "$closed/." 2>&1 >/dev/null); then
+    ! [ -r "$closed" ] || return 1
+    why='Permission denied'
+  fi
+  while [ -n "${closed%/*}" ] && ! above=$(ls -d "${closed%/*}/." 2>&1 >/dev/null); do
+    closed=${closed%/*} why=$above
+  done
+  case $why in *': No such file or directory' | *': Not a directory') return 1 ;; esac
+  refuse "$closed" "${why##*: }" || true
+}
+
 # open_base FOLDER: makes tfdist's folder there `base`, its path without symbolic links. Where there is none it fails in
 # silence.
 open_base() {
-  [ -d "$1" ] && is_ours "$1" && base=$(cd "$1" && pwd -P) || return
+  if ! [ -d "$1" ]; then refuse_closed "$1"; return 1; fi
+  is_ours "$1" || return
+  if ! is_open "$1" || { [ -e "$1/$jobs" ] && ! is_open "$1/$jobs"; }; then ! refuse_closed "$1/$jobs" || return 1; fi
+  base=$(cd "$1" && pwd -P) || return
   if ! [ -d "$base/$jobs" ] || [ -h "$base/$jobs" ]; then is_safe "$base" "$1" || return; fi
   ! [ -d "$base/$jobs" ] || is_safe "$(cd "$base/$jobs" && pwd -P)" "$1"
 }
@@ -175,7 +195,14 @@ open_base() {
 show_folder() {
   if ! open_base "$1"; then
     ! is_gone "$1" || say "gone $base"
-  elif [ -z "$job" ] || [ -e "$base/$jobs/$job/$slot_prefix$slot" ] || [ -e "$base/$keep/${job%-*-*}" ]; then
+    return 1
+  fi
+  if [ -z "$job" ]; then
+    for folder in "$base/$jobs"/*; do
+      is_open "$folder" || refuse_closed "$folder" || true
+    done
+  fi
+  if [ -z "$job" ] || [ -e "$base/$jobs/$job/$slot_prefix$slot" ] || [ -e "$base/$keep/${job%-*-*}" ]; then
     say "base $(id_of "$base") $base"
     found=${found:-$base}
   else
@@ -415,7 +442,8 @@ look() {
   open_base "$1" || return
   folder=$base/$jobs/$job/$slot_prefix$slot
   agent=$folder/$agent_name
-  [ -x "$agent" ] && [ -O "$agent" ] && [ -O "$folder" ] && [ -O "$base/$jobs/$job" ]
+  if ! [ -x "$agent" ]; then refuse_closed "$folder"; return 1; fi
+  [ -O "$agent" ] && [ -O "$folder" ] && [ -O "$base/$jobs/$job" ]
 }
 
 ### attach: folders run_agent look

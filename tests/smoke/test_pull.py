@@ -175,6 +175,33 @@ class Pull(unittest.TestCase):
         self.cover_home(1)
         self.assert_out_of_sight(self.pull(), 1)
 
+    def test_a_folder_that_is_closed_on_the_way_to_a_job_is_named_with_the_reason(self):
+        self.run_job("[ $TFDIST_TASK != worker:0 ] || echo >result")
+        job = self.user.job_id()
+        file = str(self.user.folder / "cluster.toml")
+        jobs = self.slot(0).parent.parent
+        wait_for(lambda: not self.hosts[0].processes(), "its agent has left")
+        for closed in (jobs / job, jobs, jobs.parent, jobs.parent.parent):
+            there = "/home/trainer/" + str(closed.relative_to(self.hosts[0].home))
+            mode = closed.stat().st_mode
+            closed.chmod(0)
+            self.addCleanup(closed.chmod, mode)
+            why = f"{there}: Permission denied\n  try: on that host, chmod u+rwx {there}; then the same again\n"
+            for words in (("pull", job), ("logs", job), ("clean", "-n", file)):
+                with self.subTest(closed.name, words=words):
+                    self.assertIn(why, self.user.run(*words).expect(3).err)
+            with self.subTest(closed.name):
+                down = self.user.run("down", "--purge", "--yes", job).expect(1)
+                self.assertIn(f"{there}: Permission denied", down.err)
+                self.assertNotIn("nothing is left", down.err)
+                self.assertIn(f"kept {job}", self.user.run("prune").expect(3).out)
+                if closed == jobs:
+                    up = self.user.run("up", file).expect(3).err
+                    self.assertIn(": Permission denied", up)
+                    self.assertIn("\n  try: ", up)
+            closed.chmod(mode)
+        self.assertEqual(self.pull().code, 0)
+
     def test_a_job_without_files_has_lost_none(self):
         """tfdist itself removes what it sent."""
         self.run_job("true")
