@@ -159,6 +159,20 @@ TEST_F(FindingsTest, TwoNamesForOneMachineAreAnErrorWhereTheyShareAPort) {
                                    "task is to listen on port 2222"));
 }
 
+TEST_F(FindingsTest, TwoNamesForThisMachineAreAWarningUnlessEachIsAnAddressOfItsOwn) {
+  for (size_t slot = 0; slot < 4; ++slot) {
+    plan_.hosts[slot].local = true;
+    plan_.hosts[slot].address = "127.0.0." + std::to_string(slot + 2);
+    reports_[slot].facts->machine = "h1";
+  }
+  plan_.hosts[0].address = "127.0.0.1";
+  plan_.hosts[3].address = "localhost";
+  plan_.tasks[3].port = 2223;
+  EXPECT_THAT(Found(), ElementsAre("warning machines : h1, h4 are one machine"));
+  plan_.hosts[3].address = "127.0.0.4";
+  EXPECT_THAT(Found(), IsEmpty());
+}
+
 TEST_F(FindingsTest, TwoHostsOfWhichOneHasThePortOfTheOtherAreOneMachine) {
   // Other network addresses, and nothing else tells.
   reports_[3].facts->ports[0].trouble = Trouble{"in use", "end it"};

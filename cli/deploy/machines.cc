@@ -15,13 +15,11 @@ namespace {
 using Answers = std::vector<std::optional<protocol::ResolvedNames>>;
 
 // As the plan has it.
-std::string NameOf(const HostPlan& host) {
-  return host.local ? "" : CanonicalAddress(host.address);
-}
+std::string NameOf(const HostPlan& host) { return CanonicalAddress(host.address); }
 
 bool IsOwnLoopback(const std::string& address) {
-  return IsLoopback(address) && address != "::1" && address != "127.0.0.1" &&
-         address != "127.0.1.1";
+  return IsNumericAddress(address) && IsLoopback(address) && address != "::1" &&
+         address != "127.0.0.1" && address != "127.0.1.1";
 }
 
 // Of names, as any host resolves them.
@@ -40,8 +38,7 @@ std::map<std::string, std::string> OwnLoopbacks(const Answers& answers) {
 // Equal texts are one machine.
 std::string KeyOf(const HostPlan& host, const std::string& told,
                   const std::map<std::string, std::string>& loopbacks) {
-  if (told.empty()) return "as " + NameOf(host);
-  if (host.local) return told;
+  if (told.empty()) return "as " + (host.local ? "" : NameOf(host));
   if (IsOwnLoopback(host.address)) return told + ' ' + host.address;
   const auto own = loopbacks.find(host.address);
   return own == loopbacks.end() ? told : told + ' ' + own->second;
