@@ -43,8 +43,11 @@ std::optional<protocol::event::Clock> HostClocks::News(
     size_t slot, const std::optional<protocol::event::Clock>& known, int64_t now_ns) {
   Host& host = hosts_.at(slot);
   const auto best = Best(host);
-  if (!best || (host.told_ns && now_ns - *host.told_ns < kPause)) return std::nullopt;
+  if (!best) return std::nullopt;
   const int64_t offset_ns = host.wall_ns + best->ahead_ns;
+  const bool jumped = known && std::abs(known->offset_ns - offset_ns) > kJump;
+  const int64_t pause_ns = jumped ? kPauseOfJumps : kPause;
+  if (host.told_ns && now_ns - *host.told_ns < pause_ns) return std::nullopt;
   const bool same =
       known && std::abs(known->offset_ns - offset_ns) <= known->error_ns + best->error_ns + kStep;
   // The first exchange comes while the job starts, and may have taken long.

@@ -34,9 +34,12 @@ class HostClocks {
       size_t slot, const std::optional<protocol::event::Clock>& known, int64_t now_ns);
 
  private:
-  // Of a wall clock that runs on; one that is stepped to and fro is told once in a minute.
+  // Of a wall clock that runs on. One that is moved to and fro is told once in the pause.
   static constexpr int64_t kStep = 10'000'000;
   static constexpr int64_t kPause = 60'000'000'000;
+  // Times of logs are wrong until a jump is known.
+  static constexpr int64_t kJump = 1'000'000'000;
+  static constexpr int64_t kPauseOfJumps = 5'000'000'000;
   static constexpr size_t kMostExchanges = 16;
 
   struct Exchange {

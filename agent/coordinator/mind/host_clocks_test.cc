@@ -43,11 +43,16 @@ TEST(HostClocks, AWallClockThatIsWrongIsToldOnceAndAgainWhenItIsSteppedFar) {
   EXPECT_EQ(first->offset_ns, 3 * kSecond);
   EXPECT_EQ(first->error_ns, kMs);
   hear(kNow + kSecond, 10 * kSecond);
-  EXPECT_FALSE(clocks.News(1, first, kNow + kSecond)) << "once in a minute";
+  EXPECT_FALSE(clocks.News(1, first, kNow + kSecond)) << "it was told just now";
   hear(kNow + 70 * kSecond, 3 * kSecond + 5 * kMs);
   EXPECT_FALSE(clocks.News(1, first, kNow + 70 * kSecond)) << "it is the same";
   hear(kNow + 71 * kSecond, 10 * kSecond);
-  EXPECT_EQ(clocks.News(1, first, kNow + 71 * kSecond)->offset_ns, 10 * kSecond);
+  const auto second = clocks.News(1, first, kNow + 71 * kSecond);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->offset_ns, 10 * kSecond);
+  hear(kNow + 77 * kSecond, 20 * kSecond);
+  EXPECT_EQ(clocks.News(1, second, kNow + 77 * kSecond)->offset_ns, 20 * kSecond)
+      << "a jump waits no minute";
 }
 
 TEST(HostClocks, AFarBetterMeasurementTakesThePlaceOfAPoorFirstOne) {
