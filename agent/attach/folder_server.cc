@@ -153,7 +153,10 @@ void FolderServer::SendEvents(const Message& message) const {
     rest = rest.subspan(batch.count);
     next = batch.next;
   }
-  WriteToStdout(Answer(type::kEnd, message.id, {{"offset", next}}));
+  // The clock of the events goes on; the host's may have been set back.
+  const int64_t now_ns =
+      std::max(WallClockNanoseconds(), events.empty() ? 0 : events.back().time_ns);
+  WriteToStdout(Answer(type::kEnd, message.id, {{"offset", next}, {"now_ns", now_ns}}));
 }
 
 void FolderServer::OpenLog(const Message& message) {

@@ -327,7 +327,7 @@ std::vector<std::string> HostsOf(const protocol::JobState& state) {
 // hosts up has never begun.
 void NoteEnd(const JobRecord& record, const protocol::JobState& state, bool nothing_left,
              std::string_view why) {
-  LastSeen seen = SeenIn(state, true);
+  LastSeen seen = SeenIn(state, true, record.last_seen.ahead_ns);
   const bool began = seen.stage != LastSeen::Stage::kStarting ||
                      record.last_seen.stage != LastSeen::Stage::kStarting;
   if (!began && nothing_left) {
@@ -337,7 +337,7 @@ void NoteEnd(const JobRecord& record, const protocol::JobState& state, bool noth
     seen.stage = LastSeen::Stage::kEnded;
     seen.result = "stopped";
     seen.why = why;
-    seen.ended_ns = WallClockNanoseconds();
+    seen.ended_ns = WallClockNanoseconds() + seen.ahead_ns;
   }
   NoteLastSeen(record, seen);
 }

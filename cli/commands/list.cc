@@ -56,7 +56,7 @@ constexpr std::string_view kHidden = "hidden\n";
 
 // As `created`: jq reads numbers above 2^53 only nearly. Empty: not known.
 std::string EndedText(const LastSeen& seen) {
-  return seen.ended_ns == 0 ? "" : UtcText(seen.ended_ns);
+  return seen.ended_ns == 0 ? "" : UtcText(seen.ended_ns - seen.ahead_ns);
 }
 
 json RowJson(const JobRecord& record) {
@@ -80,7 +80,8 @@ std::string Lasted(const JobRecord& record) {
   const LastSeen& seen = record.last_seen;
   if (seen.began_ns == 0) return "-";
   if (seen.is_over() && seen.ended_ns == 0) return "-";
-  return Span((seen.is_over() ? seen.ended_ns : WallClockNanoseconds()) - seen.began_ns);
+  return Span((seen.is_over() ? seen.ended_ns : WallClockNanoseconds() + seen.ahead_ns) -
+              seen.began_ns);
 }
 
 std::string StartedFrom(const JobRecord& record) {

@@ -99,8 +99,7 @@ void PrintTasks(const JobView& view, const std::vector<HostsWord>& others) {
     const TaskState& task = state.tasks.at(plan.task);
     rows.push_back(
         {Harmless(plan.task), Harmless(HostOf(state, state.SeatOf(plan))), std::to_string(task.pid),
-         std::to_string(task.run),
-         task.since_ns == 0 ? "-" : Span(WallClockNanoseconds() - task.since_ns),
+         std::to_string(task.run), task.since_ns == 0 ? "-" : Span(view.NowNs() - task.since_ns),
          Harmless(TaskWords(view, plan, others) + RestartWords(task) + LossWords(task))});
   }
   PrintLines(AlignColumns(rows, StdoutColumns()));
@@ -143,7 +142,7 @@ void PrintHosts(const JobRecord& record, const JobView& view) {
   for (const int slot : OnePerHost(state, slots)) {
     const protocol::SlotState& host = state.slots[static_cast<size_t>(slot)];
     Print("host {}: {} since {}{}\n", HostOf(state, slot), NameOf(host.state),
-          Span(WallClockNanoseconds() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
+          Span(view.NowNs() - host.since_ns), host.why.empty() ? "" : ": " + host.why);
   }
   if (!view.live) return;
   for (const int slot : OnePerHost(state, LostHosts(state))) {
@@ -154,7 +153,7 @@ void PrintHosts(const JobRecord& record, const JobView& view) {
 
 void PrintTable(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
-  const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
+  const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : view.NowNs();
   Print("job {}: {}, attempt {}, {}\n", record.id, StateWords(view), state.attempt,
         Span(until - state.committed_ns));
   if (const std::string by = StrangerWhoStarted(record); !by.empty()) Print("  from: {}\n", by);

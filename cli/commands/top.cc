@@ -97,7 +97,7 @@ class Watch {
 
 std::string HeadingOf(const JobRecord& record, const JobView& view) {
   const protocol::JobState& state = view.state;
-  const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : WallClockNanoseconds();
+  const int64_t until = state.phase == JobPhase::kEnded ? state.ended_ns : view.NowNs();
   return fmt::format("{}: {}, attempt {}, {} ({})", record.name, StateName(view), state.attempt,
                      Span(until - state.committed_ns), record.id);
 }

@@ -203,7 +203,7 @@ void PrintLostHosts(const JobRecord& record, const protocol::JobState& state) {
 }
 
 std::vector<std::string> WhatItWaitsFor(const JobRecord& record, const JobView& view) {
-  if (view.silent.empty()) return WaitsFor(view.state, view.live, WallClockNanoseconds());
+  if (view.silent.empty()) return WaitsFor(view.state, view.live, view.NowNs());
   return {fmt::format("its agent on {}, which {}", record.hosts[0].name, view.silent)};
 }
 
@@ -213,7 +213,7 @@ void PrintWhy(const JobRecord& record, const Whole& whole) {
   for (const std::string& line : WhatItWaitsFor(record, whole.view)) {
     Print("waits for {}\n", line);
   }
-  const std::string ended = MayWaitForThoseThatEnded(state, WallClockNanoseconds());
+  const std::string ended = MayWaitForThoseThatEnded(state, whole.view.NowNs());
   if (!ended.empty() && whole.view.live && !whole.view.look.deep) Print("{}\n", ended);
   PrintLookWithTasks(whole.view.look, state);
   const std::vector<Incident> incidents = whole.story.Incidents();

@@ -117,7 +117,7 @@ JobRecord RecordFor(const Plan& plan, const std::string& id) {
 protocol::JobPlan AskForPlan(JobRecord& record) {
   try {
     const JobView view = LookAt(record, {}, kLookLimit);
-    record.last_seen = SeenIn(view.state, view.live);
+    record.last_seen = SeenIn(view.state, view.live, view.ahead_ns);
     return view.state.plan;
   } catch (const Error&) {
     return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/clock.h"
 #include "base/failures.h"
 #include "cli/find/other_hosts.h"
 #include "cli/job/connector.h"
@@ -25,10 +26,21 @@ void Read(const JobRecord& record, TimePoint& deadline, const OnEvent& on_event,
   if (wish && runs) view.look = LookAtTasks(*attached.link, view.state, *wish);
 }
 
+// In whole seconds: an answer takes a while. 0: not known.
+int64_t AheadOf(int64_t now_ns) {
+  constexpr int64_t kStep = 1'000'000'000;
+  constexpr int64_t kMost = INT64_MAX / 2;
+  if (now_ns <= 0 || now_ns > kMost) return 0;
+  return (now_ns - WallClockNanoseconds()) / kStep * kStep;
+}
+
 }  // namespace
 
-LastSeen SeenIn(const protocol::JobState& state, bool live) {
+int64_t JobView::NowNs() const { return WallClockNanoseconds() + ahead_ns; }
+
+LastSeen SeenIn(const protocol::JobState& state, bool live, int64_t ahead_ns) {
   LastSeen seen;
+  seen.ahead_ns = ahead_ns;
   if (state.phase == protocol::JobPhase::kNone) return seen;
   const bool ended = state.phase == protocol::JobPhase::kEnded;
   using Stage = LastSeen::Stage;
@@ -56,6 +68,7 @@ void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,
     protocol::ThrowIfError(*message);
     if (message->type == protocol::type::kEnd) {
       view.trouble = message->body.value("trouble", "");
+      view.ahead_ns = AheadOf(message->body.value("now_ns", int64_t{0}));
       return;
     }
     for (const auto& event : EventsOf(*message)) {
@@ -75,7 +88,7 @@ JobView LookAt(const JobRecord& record, const OnEvent& on_event, std::chrono::mi
   } catch (const ProtocolError& error) {
     throw AnswersNonsense(record, 0, error);
   }
-  NoteLastSeen(record, SeenIn(view.state, view.live));
+  NoteLastSeen(record, SeenIn(view.state, view.live, view.ahead_ns));
   AddNotedEnd(record, view);
   return view;
 }

@@ -16,13 +16,16 @@ namespace tfdist::cli {
 
 struct JobView {
   protocol::JobState state;
-  uint64_t events = 0;  // number of the last one in `state`
-  bool live = false;    // an agent answered on slot 0
-  std::string killed;   // why none did, though it had not been told to end; empty: not known
+  uint64_t events = 0;   // number of the last one in `state`
+  bool live = false;     // an agent answered on slot 0
+  int64_t ahead_ns = 0;  // LastSeen::ahead_ns
+  std::string killed;    // why none did, though it had not been told to end; empty: not known
   std::string
       silent;  // what its agent does, which is there and does not answer; empty: it answers, or there is none
   std::string trouble;  // what is wrong with the job's event log; empty: nothing
   JobLook look;         // where it was wished, and the job runs
+  // What the clock of the events' times says now: the first host's may be wrong, and may have been set since.
+  [[nodiscard]] int64_t NowNs() const;
 };
 
 // Asks slot 0, for at most `limit` (a look comes on top of that), and notes the job's state in its record. `on_event` gets each
@@ -39,8 +42,8 @@ void AddNotedEnd(const JobRecord& record, JobView& view);
 // runs on its first host).
 std::string_view StateName(const JobView& view);
 
-// What a job's events say of it; `live`: as its coordinator tells them.
-LastSeen SeenIn(const protocol::JobState& state, bool live);
+// What a job's events say of it; `live`: as its coordinator tells them. `ahead_ns`: LastSeen::ahead_ns.
+LastSeen SeenIn(const protocol::JobState& state, bool live, int64_t ahead_ns = 0);
 
 // Goes on behind the last event that `view` has.
 void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,

@@ -14,7 +14,8 @@ namespace {
 void PrintResult(const JobRecord& record, const Error& error) {
   const LastSeen& seen = record.last_seen;
   Print("job {}: {}", record.id, StateName(seen));
-  if (seen.ended_ns != 0) Print(", {} ago", Span(WallClockNanoseconds() - seen.ended_ns));
+  if (seen.ended_ns != 0)
+    Print(", {} ago", Span(WallClockNanoseconds() + seen.ahead_ns - seen.ended_ns));
   if (seen.ended_ns != 0 && seen.began_ns != 0) {
     Print(", after {}", Span(seen.ended_ns - seen.began_ns));
   }
@@ -29,9 +30,9 @@ void PrintOtherHosts(const JobRecord& record, const Error& error) {
   const std::vector<HostsWord> words = AskOtherHosts(record);
   PrintError(WhyFirstIsSilent(record, error, words));
   Print("job {}: {} when its first host answered last{}\n", record.id, StateName(seen),
-        seen.began_ns == 0
-            ? ""
-            : fmt::format("; it began {} ago", Span(WallClockNanoseconds() - seen.began_ns)));
+        seen.began_ns == 0 ? ""
+                           : fmt::format("; it began {} ago", Span(WallClockNanoseconds() +
+                                                                   seen.ahead_ns - seen.began_ns)));
   PrintWords(words, ": ");
 }
 

@@ -42,7 +42,7 @@ LastSeen Ask(const JobRecord& record) {
   LastSeen seen;
   try {
     const JobView view = LookAt(record, {}, kAskLimit);
-    seen = SeenIn(view.state, view.live);
+    seen = SeenIn(view.state, view.live, view.ahead_ns);
   } catch (const NothingThere&) {
     seen = WithoutFolder(record);
     is_there = false;

@@ -163,11 +163,9 @@ std::string_view StageName(LastSeen::Stage stage) {
 }
 
 json ToJson(const LastSeen& seen) {
-  return {{"stage", StageName(seen.stage)},
-          {"result", seen.result},
-          {"why", seen.why},
-          {"began_ns", seen.began_ns},
-          {"ended_ns", seen.ended_ns}};
+  return {
+      {"stage", StageName(seen.stage)}, {"result", seen.result},     {"why", seen.why},
+      {"began_ns", seen.began_ns},      {"ended_ns", seen.ended_ns}, {"ahead_ns", seen.ahead_ns}};
 }
 
 LastSeen LastSeenFromJson(const json& value) {
@@ -181,6 +179,7 @@ LastSeen LastSeenFromJson(const json& value) {
   if (seen.why == protocol::kAllHaveSucceeded) seen.why.clear();  // an earlier version kept it
   value.at("began_ns").get_to(seen.began_ns);
   value.at("ended_ns").get_to(seen.ended_ns);
+  seen.ahead_ns = value.value("ahead_ns", int64_t{0});  // records of earlier versions lack it
   return seen;
 }
 

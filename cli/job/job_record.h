@@ -32,6 +32,7 @@ struct LastSeen {
   std::string why;       // what there is to say of it; mostly of a failure
   int64_t began_ns = 0;  // wall clock; 0: not known
   int64_t ended_ns = 0;
+  int64_t ahead_ns = 0;  // how far the clock of these times is ahead of this machine's
   [[nodiscard]] bool may_run() const {
     return stage == Stage::kStarting || stage == Stage::kRunning;
   }

@@ -102,6 +102,33 @@ class ClocksApart(unittest.TestCase):
         until = self.user.run("logs", "--until", f"{int(ended - began) + NEAR}s", "job").out
         self.assertNotIn("begins", until)
 
+    def lasted(self):
+        """In seconds, as `status`, `top` and `list` say it; 1h00m and more are an hour."""
+        status = self.user.run("status", "job").expect(0).out
+        said = [re.search(r"attempt 1, (\S+)", status)[1], *re.findall(r"^worker:\d+ .*?(\S+)  +running$", status, re.M),
+                re.search(r"attempt 1, (\S+) ", self.user.run("top", "-n", "1", "job").expect(0).out)[1],
+                re.search(r" running +\S+ +(\S+) ", self.user.run("list").expect(0).out)[1]]
+        self.assertEqual(len(said), 6, status)
+        return said
+
+    def test_how_long_a_job_runs_goes_by_the_clock_of_its_first_host(self):
+        """Which was wrong when the job began, and then is set right."""
+        for ahead in (-5 * 3600, -400 * 86400, 7200):
+            with self.subTest(ahead):
+                self.hosts[0].move_clock(ahead)
+                self.start()
+                self.user.wait_until_tasks_run("job")
+                for now in (ahead, 0):
+                    self.hosts[0].move_clock(now)
+                    for span in self.lasted():
+                        self.assertRegex(span, r"^\d+s$")
+                self.user.run("down", "--purge", "--yes", "job").expect(0)
+        # Ahead of this machine's clock nothing may be for 0 s for ever.
+        self.hosts[0].move_clock(7200)
+        self.start()
+        self.user.wait_until_tasks_run("job")
+        wait_for(lambda: "0s" not in self.lasted(), "it has run for a second")
+
     def test_another_coordinator_goes_on_with_the_time_of_the_one_before(self):
         """Its clock has jumped by ten years, both ways: no deadline has passed, no time runs back or ahead."""
         began = time.time()

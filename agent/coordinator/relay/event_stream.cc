@@ -16,7 +16,7 @@ void EventStream::Pump() {
   while (!ended_ && next_ <= log_.written() && session_.HasRoom()) SendBatch();
   if (ended_ || next_ <= log_.written() || !NothingFollows()) return;
   ended_ = true;
-  protocol::Json body = {{"offset", next_}};
+  protocol::Json body = {{"offset", next_}, {"now_ns", log_.clock().NowNs()}};
   if (const std::string trouble = log_.trouble(); !trouble.empty()) body["trouble"] = trouble;
   session_.Send({std::string(protocol::type::kEnd), id_, std::move(body)});
 }
