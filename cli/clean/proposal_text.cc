@@ -120,7 +120,7 @@ json JobItem(const Proposal& proposal, const std::string& host, const SlotOnHost
   item["job"] = id;
   item["slot"] = slot.job.slot;
   item["folder"] = fmt::format("{}/jobs/{}/h{}", slot.job.base, id, slot.job.slot);
-  item["age_s"] = (WallClockNanoseconds() - BeganNs(id)) / kSecond;
+  if (BeganNs(id) != 0) item["age_s"] = (WallClockNanoseconds() - BeganNs(id)) / kSecond;
   item["has_task_files"] = slot.has_task_files;
   item["known_here"] = !proposal.unknown.contains(id);
   if (why) item["why"] = *why;
@@ -147,7 +147,7 @@ void PrintProposal(const Proposal& proposal) {
     for (const SlotOnHost& slot : proposal.found.hosts[at].slots) {
       const std::string& job = slot.job.job;
       const std::string what = fmt::format("job {}, slot {}", job, slot.job.slot);
-      const std::string age = Span(WallClockNanoseconds() - BeganNs(job));
+      const std::string age = BeganNs(job) == 0 ? "-" : Span(WallClockNanoseconds() - BeganNs(job));
       if (const auto why = WhyItStays(proposal, job)) {
         list.Add(host, what, slot.size_kib, *why, age);
       } else if (proposal.jobs.contains(job)) {

@@ -209,7 +209,9 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
     swept.is_hidden = true;
     swept.details.push_back(fmt::format("{}: {}", host, error.cause()));
   } catch (const FolderGone& error) {
-    swept.left = {error.cause()};           // nobody can end these but the user
+    swept.left = {error.cause()};  // nobody can end these but the user
+    swept.details.push_back(
+        fmt::format("{}: {}", record.hosts[static_cast<size_t>(slot)].name, error.remedy()));
   } catch (const AllocationEnded& error) {  // and all processes with it
     const std::string& host = record.hosts[static_cast<size_t>(slot)].name;
     swept.details.push_back(fmt::format("{}: {}", host, error.cause()));

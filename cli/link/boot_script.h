@@ -20,6 +20,7 @@ namespace tfdist::cli {
 //   gone PATH              one that was removed, and is not just out of sight
 //   found | nothing        all of them have been told; nothing: there is none, and the script ends
 //   missing                no such job here; base, lacks and gone come before it
+//   lost PIDS              the same, and such processes of it run
 //   agent PATH             of a job's slot
 //   failed TEXT
 //   done                   the last line

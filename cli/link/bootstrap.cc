@@ -305,7 +305,20 @@ OutOfSight::OutOfSight(Phase phase, const std::string& path, std::string remedy)
                                     path.empty() ? "the home folder" : path)
                       : std::move(remedy)) {}
 
-void ThrowIfOutOfSight(Phase phase, const HostFolders& folders, const KnownBase& known) {
+void ThrowIfOutOfSight(Phase phase, const std::string& line, const HostFolders& folders,
+                       const std::string& job, const KnownBase& known) {
+  if (const auto pids = After("lost", line)) {
+    // They are well, and can be asked again once nobody else may write there.
+    if (!folders.refused.empty()) throw FolderNotUsed(job, folders.refused);
+    const std::string all = OnOneLine(*pids);
+    throw FolderGone(
+        phase,
+        fmt::format("job {} runs there (processes {}), and its folder is not where it was", job,
+                    all),
+        fmt::format("if it was moved, or another file system lies over it, put that right; else "
+                    "end the job there: kill {}",
+                    all));
+  }
   // Nobody can say then that nothing is there.
   if (!folders.refused.empty()) throw RefusedFolders(phase, folders.refused);
   if (!IsInSight(folders, known)) throw OutOfSight(phase, known.path);
@@ -364,17 +377,8 @@ BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string&
   Begin(talk, script, script.Attach(), deadline);
   HostFolders folders;
   const std::string line = FollowFolders(talk, deadline, folders);
-  if (const auto pids = After("lost", line)) {
-    // They are well, and can be asked again once nobody else may write there.
-    if (!folders.refused.empty()) throw FolderNotUsed(job, folders.refused);
-    throw FolderGone(
-        Phase::kRun,
-        fmt::format("the folder of job {} is gone, and processes of it run: {}", job,
-                    OnOneLine(*pids)),
-        fmt::format("if it was moved, move it back; else end them: kill {}", OnOneLine(*pids)));
-  }
   if (line != "run") {
-    ThrowIfOutOfSight(Phase::kRun, folders, known);
+    ThrowIfOutOfSight(Phase::kRun, line, folders, job, known);
     throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
                                                 base.empty() ? "" : " in " + OnOneLine(base)));
   }
@@ -392,7 +396,7 @@ std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& b
   HostFolders folders;
   const std::string line = FollowFolders(talk, deadline, folders);
   if (auto path = After("agent", line)) return std::move(*path);
-  ThrowIfOutOfSight(Phase::kExec, folders, known);
+  ThrowIfOutOfSight(Phase::kExec, line, folders, job, known);
   throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", job),
                      "was it cleaned, or has it another tfdist folder?");
 }

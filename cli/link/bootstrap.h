@@ -94,7 +94,7 @@ class OutOfSight : public Unreachable {
   OutOfSight(Phase phase, const std::string& path, std::string remedy = "");
 };
 
-// The host has processes of the job, but not its folder.
+// The host has processes of the job, and its folder is not where it was.
 class FolderGone : public Error {
  public:
   using Error::Error;
@@ -115,8 +115,9 @@ std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& b
 // What another account may have put there is neither run nor listed: what to tell the user where there is such a folder.
 Error RefusedFolders(Phase phase, const std::vector<std::string>& refused);
 
-// Throws where it is not so that `folders`, as the host tells them, lack the job.
-void ThrowIfOutOfSight(Phase phase, const HostFolders& folders, const KnownBase& known);
+// Throws where it is not so that `folders`, as the host tells them before `line`, lack the job: FolderGone, RefusedFolders, OutOfSight.
+void ThrowIfOutOfSight(Phase phase, const std::string& line, const HostFolders& folders,
+                       const std::string& job, const KnownBase& known);
 
 // Which of tfdist's folders the host has; the first line that tells of something else.
 std::string FollowFolders(BootConversation& talk, TimePoint deadline, HostFolders& folders);

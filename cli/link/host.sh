@@ -222,8 +222,19 @@ is_gone() {
 say_missing() {
   quiet=yes found=
   each_known_base show_folder
-  say missing
+  pids=$(pids_of_slot)
+  if [ -n "$pids" ]; then say "lost" $pids; else say missing; fi
 }
+
+# Keepers, agents and holders of the slot, whose folder was moved, removed or covered: an argument of theirs is its path.
+pids_of_slot() {
+  for process in $(grep -lsF "/$jobs/$job/$slot_prefix$slot" $(own_processes cmdline)); do
+    process=${process%/cmdline}
+    case $(ls -l "$process/exe") in *"/$agent_name" | *"/$agent_name (deleted)") ;; *) continue ;; esac
+    tr '\0' '\n' <"$process/cmdline" | grep -qx ".*/$jobs/$job/$slot_prefix$slot" || continue
+    echo "${process#/proc/}"
+  done
+} 2>/dev/null
 
 # id_of BASE: which of all folders at that path it is: another one may be in its place where a file system is not mounted. -: not known.
 id_of() {
@@ -449,18 +460,9 @@ look() {
 ### attach: folders run_agent look
 prepare() {
   begin
-  if ! each_known_base look; then
-    pids=$(pids_of_slot)
-    if [ -n "$pids" ]; then say "lost" $pids; else say_missing; fi
-    return 1
-  fi
+  each_known_base look || { say_missing; return 1; }
   say run
   printf '%s\n' "$agent"
-}
-
-# Keepers and holders whose folder was removed under them.
-pids_of_slot() {
-  ls -l $(own_processes exe) 2>/dev/null | sed -n "s|.*/proc/\([0-9]*\)/exe -> /.*/$jobs/$job/$slot_prefix$slot/.*|\1|p"
 }
 
 main attach

@@ -64,8 +64,8 @@ RunningCommand::RunningCommand(std::unique_ptr<ByteChannel> channel, const HostC
   talk.Begin(script.RunCommand(), script.nonce(), deadline);
   HostFolders folders;
   const std::string line = FollowFolders(talk, deadline, folders);
-  if (line == "missing") {
-    ThrowIfOutOfSight(Phase::kExec, folders, command.known);
+  if (line == "missing" || line.starts_with("lost ")) {
+    ThrowIfOutOfSight(Phase::kExec, line, folders, command.job, command.known);
     throw NothingThere(Phase::kExec, fmt::format("job {} has no folder here", command.job),
                        "was it cleaned, or has it another tfdist folder?");
   }

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -201,6 +202,38 @@ class Pull(unittest.TestCase):
                     self.assertIn("\n  try: ", up)
             closed.chmod(mode)
         self.assertEqual(self.pull().code, 0)
+
+    def test_a_running_job_whose_folder_is_hidden_or_moved_is_told_so_by_all_commands(self):
+        file = self.user.write("cluster.toml", clusters.over_ssh("job", shell("echo up; exec sleep infinity"), self.hosts, layout="mirrored"))
+        for moves in (False, True):
+            with self.subTest(moves=moves):
+                self.user.run("up", "-d", file).expect(0)
+                self.user.wait_until_tasks_run("job")
+                job = self.user.job_id()
+                folder = self.slot(0).parent
+                if moves:
+                    folder.rename(folder.parent / "mine")
+                else:
+                    self.cover_home(0)
+                for command in ("status", "pull", "logs"):
+                    said = self.user.run(command, job).expect(3)
+                    self.assertIn(f"job {job} runs there (processes ", said.err)
+                    self.assertNotIn("gone", said.out + said.err)
+                    self.assertNotIn("nobody leads", said.out + said.err)
+                if moves:
+                    self.assertRegex(self.user.run("clean", "-n", file).out + self.user.run("clean", "-n", "--all", file).out, r"job mine, slot 0: .*")
+                    self.assertNotIn("498", self.user.run("clean", "-n", "--all", file).out)
+                down = self.user.run("down", job).expect(1)
+                pids = re.search(rf"  {self.hosts[0].address}: .*: kill ([\d ]+)\n", down.err)[1]
+                self.hosts[0].run_as("trainer", ["sh", "-c", f"kill {pids}"])
+                wait_for(lambda: not any(host.processes() for host in self.hosts), "nothing runs on the hosts")
+                if moves:
+                    (folder.parent / "mine").rename(folder)
+                else:
+                    self.uncover_home(0)
+                self.user.run("down", job).expect(0)
+                self.assertNotIn("restarting", self.user.run("status", job).out)
+                self.user.run("down", "--purge", "--yes", job).expect(0)
 
     def test_a_job_without_files_has_lost_none(self):
         """tfdist itself removes what it sent."""
