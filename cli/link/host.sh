@@ -491,8 +491,10 @@ start() {
   TFDIST_EXEC=$(values; printf %s "$mark")
   export TFDIST_EXEC
   tfdist_setsid=$(command -v setsid)
-  [ -n "$tfdist_agent" ] || with_words exec $tfdist_setsid
   tfdist_task=$(values; printf %s "$task")
+  # What comes before it is the shell's, as where it may start no process: "Cannot fork".
+  printf '\001%s begin\n' "$(values; printf %s "$nonce")"
+  [ -n "$tfdist_agent" ] || with_words exec $tfdist_setsid
   [ -n "$tfdist_task" ] || with_words exec $tfdist_setsid "$tfdist_agent"
   with_words exec $tfdist_setsid "$tfdist_agent" in-task "$tfdist_task"
 }

@@ -72,6 +72,7 @@ RunningCommand::RunningCommand(std::unique_ptr<ByteChannel> channel, const HostC
   if (line != "run") {
     throw ProtocolError(Phase::kExec, fmt::format("an unexpected answer: {}", OnOneLine(line)));
   }
+  begin_mark_ = fmt::format("\1{} begin\n", script.nonce());
   mark_ = fmt::format("\1{} exit ", script.nonce());
   channel_ = talk.Release();
 }
@@ -81,6 +82,7 @@ std::optional<HostCommandEnd> RunningCommand::Read(std::string& out, TimePoint d
   const auto result = channel_->Read(buffer_, deadline);
   auto end = TakeOutput(out);
   if (!end && result == ByteChannel::ReadResult::kEndOfFile) {
+    if (!has_begun_) ThrowAsNotBegun(buffer_);
     const std::string said = OnOneLine(channel_->Stderr());
     const std::string_view limit = LimitRemedy(said);
     throw LostConnection(
@@ -91,7 +93,31 @@ std::optional<HostCommandEnd> RunningCommand::Read(std::string& out, TimePoint d
   return end;
 }
 
+bool RunningCommand::HasBegun() {
+  const size_t begin = has_begun_ ? 0 : buffer_.find(begin_mark_);
+  if (!has_begun_ && begin != std::string::npos) {
+    buffer_.erase(0, begin + begin_mark_.size());
+    has_begun_ = true;
+  }
+  if (has_begun_) return true;
+  const size_t end = buffer_.find(mark_);
+  if (end != std::string::npos) ThrowAsNotBegun(std::string_view(buffer_).substr(0, end));
+  if (buffer_.size() > kLastLineLimitBytes) {
+    throw ProtocolError(Phase::kExec, "the host does not come to the command's begin");
+  }
+  return false;
+}
+
+void RunningCommand::ThrowAsNotBegun(std::string_view words) const {
+  const std::string said = OnOneLine(fmt::format("{}\n{}", words, channel_->Stderr()));
+  throw LostConnection(
+      Phase::kExec,
+      fmt::format("the host's shell did not start the command{}{}", said.empty() ? "" : ": ", said),
+      std::string(LimitRemedy(said)));
+}
+
 std::optional<HostCommandEnd> RunningCommand::TakeOutput(std::string& out) {
+  if (!HasBegun()) return std::nullopt;
   const size_t mark = buffer_.find(mark_);
   const size_t size =
       mark != std::string::npos ? mark : buffer_.size() - BeginningOf(mark_, buffer_);

@@ -60,8 +60,13 @@ class RunningCommand {
 
  private:
   std::optional<HostCommandEnd> TakeOutput(std::string& out);
+  bool HasBegun();
+  // `words`: of the shell, in the place of the command's output.
+  [[noreturn]] void ThrowAsNotBegun(std::string_view words) const;
 
   std::unique_ptr<ByteChannel> channel_;
+  std::string begin_mark_;  // before the output
+  bool has_begun_ = false;
   std::string mark_;    // what only the script can print: the output's end
   std::string buffer_;  // read, not yet given away: it may be the beginning of the mark
 };

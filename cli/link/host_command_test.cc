@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/process_limits.h"
 #include "base/testing/temporary_folder.h"
 #include "cli/channel/local_transport.h"
 #include "cli/link/bootstrap.h"
@@ -77,6 +78,32 @@ void ExpectEnd(pid_t pid) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_FALSE(IsAlive(pid)) << pid << " still runs";
+}
+
+// It was taken for the command's output where its process could not be started.
+TEST(HostCommand, WhatTheShellSaysInItsPlaceIsNoOutput) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs another account";
+  const TemporaryFolder folder;
+  int begun = 0;
+  int refused = 0;
+  for (int most = 1; most <= 100; most += most < 30 ? 1 : 10) {
+    SCOPED_TRACE(most);
+    const fs::path shell = folder.path() / "shell";
+    std::ofstream(shell) << "#!/bin/sh\n[ $# = 0 ] || exec sh \"$@\"\n"
+                         << "exec setpriv --reuid=61234 --clear-groups prlimit --nproc=" << most
+                         << " dash\n";
+    fs::permissions(shell, fs::perms::owner_all);
+    try {
+      const Ended ended = RunIt(Command({"/bin/echo", "hello"}), shell.string());
+      EXPECT_EQ(ended.output, "hello\n");
+      ++begun;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.remedy(), kProcessLimitRemedy) << error.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(begun, 0);
+  EXPECT_GT(refused, 0);
 }
 
 TEST(HostCommand, GetsItsWordsAsTheyAreFromEveryShell) {

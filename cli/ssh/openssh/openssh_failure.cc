@@ -156,13 +156,14 @@ constexpr std::string_view kIsItUp =
     "is it up, and does its sshd listen there (Port in ~/.ssh/config)? A firewall that counts "
     "connections (ufw limit) takes them again after half a minute";
 constexpr std::string_view kBusy =
-    "its sshd may have too many logins at once (MaxStartups), or punish failed ones "
-    "(PerSourcePenalties): wait some minutes";
+    "its sshd may have too many logins at once (MaxStartups), punish failed ones "
+    "(PerSourcePenalties): wait some minutes; or it may start no process there (pids.max)";
 // From OpenSSH 10 on this is all that ssh says of a host that hangs up before its version; it may also have come later.
 constexpr std::string_view kHungUp =
     "its sshd hung up during the login, and its log says why (journalctl -u ssh there); it may "
     "have "
-    "too many logins at once (MaxStartups), or punish failed ones (PerSourcePenalties)";
+    "too many logins at once (MaxStartups), punish failed ones (PerSourcePenalties), or may start "
+    "no process (pids.max)";
 // A login that stays in the background keeps back what the program that connects it says.
 constexpr std::string_view kNoWayThere =
     "ssh to it by hand, which shows what went wrong on the way (the jump host's port, its "
