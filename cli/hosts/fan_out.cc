@@ -37,6 +37,7 @@ constexpr auto kGrace = 5s;    // between SIGTERM and SIGKILL, as the host's scr
 constexpr auto kKillAgain = 500ms;
 constexpr auto kEndingLimit = 20s;  // from SIGTERM until the host says that it has ended
 constexpr auto kNoticeAfter = 1s;
+constexpr auto kBeginLimit = 2s;  // after Ctrl-C, for what was to begin: it is ended then if it has
 constexpr size_t kGatheredBytes = 1024 * 1024;
 
 TimePoint Now() { return SystemClock().Now(); }
@@ -112,10 +113,8 @@ class Board {
     wish_ = std::max(wish_, wish);
   }
   [[nodiscard]] bool AllOver() { return Where(Stage::kOver).size() == errands_.size(); }
-  // Nothing runs, and nothing will: some hosts may not have answered yet.
-  [[nodiscard]] bool NothingRuns() {
-    return Where(Stage::kAsked).empty() && Where(Stage::kRuns).empty();
-  }
+  // A host was told to begin, and has not said that it did: its start-up files may take long.
+  [[nodiscard]] bool OneMayBegin() { return !Where(Stage::kAsked).empty(); }
   // Hosts that have not begun.
   [[nodiscard]] std::vector<std::string> Awaited() {
     std::vector<std::string> hosts = Where(Stage::kNone);
@@ -130,7 +129,7 @@ class Board {
     for (size_t at = 0; at < stages_.size(); ++at) {
       if (stages_[at] == Stage::kOver || stages_[at] == Stage::kRuns) continue;
       const std::string& host = errands_[at].host.name;
-      results_[at].error = (timed_out ? TooLate(at) : Interrupted()).WithHost(host);
+      results_[at].error = (timed_out ? TooLate(at) : TooEarly(at)).WithHost(host);
       results_[at].timed_out = timed_out;
       stages_[at] = Stage::kOver;
       one_is_given_up = true;
@@ -171,6 +170,12 @@ class Board {
                          "connection is closed"
                        : fmt::format("timed out in the login{}: the command was not started", step),
         fmt::format("ssh -v {} true shows what takes long; --timeout counts the login, too", host)};
+  }
+  [[nodiscard]] Error TooEarly(size_t at) const REQUIRES(mutex_) {
+    if (stages_[at] != Stage::kAsked) return Interrupted();
+    return {Phase::kExec,
+            "interrupted while the command was to begin: the host ends it as the connection is "
+            "closed"};
   }
   static void Keep(ErrandResult& result, std::string_view output) {
     const size_t room = kGatheredBytes - result.output.size();
@@ -293,10 +298,10 @@ class Overseer {
   Overseer(Board& board, Interrupts& interrupts, std::optional<TimePoint> until)
       : board_(board), interrupts_(interrupts), until_(until) {}
 
-  // Until all is over, or Ctrl-C was pressed and nothing runs. Returns whether hosts were given up that had not begun.
+  // Until all is over, or Ctrl-C was pressed and nothing is known to run. Returns whether hosts were given up that had not begun.
   bool Run() {
     bool one_is_given_up = false;
-    while (!board_.AllOver() && !(interrupted() && board_.NothingRuns())) {
+    while (!board_.AllOver() && !MayLeave()) {
       Wait(board_.ShowUnfinished());
       HandleInterrupts(interrupts_.Take());
       SayWhomWeWaitFor();
@@ -307,6 +312,11 @@ class Overseer {
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
 
  private:
+  bool MayLeave() {
+    if (!interrupted() || !board_.Running().empty()) return false;
+    return !board_.OneMayBegin() || interrupts_seen_ > 1 || Now() >= interrupted_at_ + kBeginLimit;
+  }
+
   void Wait(std::optional<TimePoint> wake) {
     std::array<pollfd, 2> fds{{{interrupts_.fd(), POLLIN, 0}, {board_.fd(), POLLIN, 0}}};
     const TimePoint now = Now();
@@ -321,6 +331,7 @@ class Overseer {
     for (; count > 0; --count) {
       ++interrupts_seen_;
       const bool is_first = interrupts_seen_ == 1;
+      if (is_first) interrupted_at_ = Now();
       board_.Wishes(is_first ? Wish::kTerm : Wish::kKill);
       const auto running = board_.Running();
       if (running.empty()) continue;
@@ -344,6 +355,7 @@ class Overseer {
   const TimePoint since_ = Now();
   bool said_ = false;
   int interrupts_seen_ = 0;
+  TimePoint interrupted_at_{};
 };
 
 }  // namespace

@@ -269,6 +269,25 @@ class Exec(unittest.TestCase):
                 self.assertEqual(terminal.wait(), 130)
                 self.assert_nothing_left()
 
+    def test_ctrl_c_ends_it_also_while_start_up_files_take_long(self):
+        start_up = self.hosts[1].home / ".bashrc"
+        start_up.write_text("sleep 20\n")
+        self.addCleanup(start_up.unlink)
+        self.addCleanup(self.end_sleeping_logins)
+        for told in (signal.SIGINT, signal.SIGTERM):
+            running = self.user.start("exec", "-F", str(self.hosts.ssh_config), "-H", "h1,h2", "--", "true")
+            wait_for(lambda r=running: "waiting for h2" in r.err.read_text(), "the wait is named", 30)
+            told_at = time.monotonic()
+            running.send_signal(told)
+            self.assertEqual(running.wait(15), 130)
+            self.assertLess(time.monotonic() - told_at, 15)
+            self.assertIn("h2: remote shell: interrupted while the command was to begin: the host ends it as the connection is closed\n", running.err.read_text())
+
+    def end_sleeping_logins(self):
+        for process in self.hosts[1].processes():
+            if process.argv == ["sleep", "20"]:
+                processes.kill(process.pid)
+
     def test_a_killed_tfdist_leaves_nothing_on_the_hosts(self):
         process = self.user.start("exec", "-F", str(self.hosts.ssh_config), "-H", ",".join(self.names), "--",
                                   "sh", "-c", "(setsid sleep 1000 &); echo begun; sleep 1000")
