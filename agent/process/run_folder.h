@@ -41,14 +41,18 @@ struct RunFile {
 };
 // All files that the folder of one run may have. They are removed in this order: where `pid` stays and `exit` is gone, a
 // census believes that the exit code was lost.
-inline constexpr std::array<RunFile, 8> kRunFiles = {{{.name = "spec", .is_secret = true},
-                                                      {.name = "env", .is_secret = true},
-                                                      {.name = "container", .is_secret = false},
-                                                      {.name = "pid", .is_secret = false},
-                                                      {.name = "left", .is_secret = false},
-                                                      {.name = "clients", .is_secret = false},
-                                                      {.name = "exit", .is_secret = false},
-                                                      {.name = "exit.later", .is_secret = false}}};
+inline constexpr std::array<RunFile, 10> kRunFiles = {
+    {{.name = "spec", .is_secret = true},
+     {.name = "env", .is_secret = true},
+     {.name = "container", .is_secret = false},
+     {.name = "pid", .is_secret = false},
+     {.name = "left", .is_secret = false},
+     {.name = "clients", .is_secret = false},
+     {.name = "exit", .is_secret = false},
+     {.name = "exit.later", .is_secret = false},
+     // Of a set-up's run; its words may hold variables of the host.
+     {.name = "order", .is_secret = true},
+     {.name = "failure", .is_secret = false}}};
 
 // "run-<attempt>-<run>"
 std::string RunFolderName(int attempt, int run);

@@ -267,16 +267,78 @@ std::optional<std::pair<RunSpec, Obstacle>> FindObstacle(
   return std::nullopt;
 }
 
+struct PythonEnvironment {
+  std::string kind;
+  std::filesystem::path folder;
+};
+
+std::optional<PythonEnvironment> EnvironmentOf(const RunSpec& spec) {
+  if (auto folder = ActivatedEnvironment(spec)) return {{"virtual environment", *folder}};
+  auto prefix = ValueOf(spec, "CONDA_PREFIX");
+  if (!prefix || !PathOf(spec).starts_with(*prefix + "/bin:")) return std::nullopt;
+  return {{"conda environment", *prefix}};
+}
+
+// "python3.11", which is looked for in PATH.
+bool IsPython(std::string_view program) {
+  constexpr std::string_view kName = "python";
+  return program.starts_with(kName) &&
+         program.find_first_not_of("0123456789.", kName.size()) == program.npos;
+}
+
+Obstacle EnvironmentObstacle(const PythonEnvironment& environment,
+                             const std::filesystem::path& python, Obstacle obstacle) {
+  std::error_code error;
+  const bool is_conda = environment.kind.starts_with("conda");
+  const std::string make = is_conda ? "conda install -p " : "python3 -m venv ";
+  const std::string& folder = environment.folder.native();
+  const auto target = std::filesystem::read_symlink(python, error);
+  const bool is_link = !error;
+  const bool is_there = std::filesystem::exists(python, error);
+  if (error.value() == EACCES) {
+    obstacle.remedy =
+        fmt::format("namei -l {} shows which folder the account may not enter", python.string());
+  } else if (is_link && !is_there) {
+    obstacle.why =
+        fmt::format("{} is a link to {}, which this host lacks", python.string(), target.string());
+    obstacle.remedy =
+        is_conda ? fmt::format("on that host: conda install -p {} --force-reinstall python", folder)
+                 : fmt::format(
+                       "make it anew on that host: python3 -m venv --clear {}, and install "
+                       "its packages again",
+                       folder);
+  } else if (std::filesystem::is_directory(environment.folder, error) && !is_conda &&
+             !std::filesystem::exists(environment.folder / "pyvenv.cfg", error)) {
+    obstacle.remedy = fmt::format(
+        "{0} is no virtual environment: name the folder of one, or make one in it: python3 -m venv "
+        "{0}/venv",
+        folder);
+  } else if (std::filesystem::is_regular_file(environment.folder, error)) {
+    obstacle.remedy = "`venv` is the folder of the environment, above its bin";
+  } else {
+    obstacle.remedy =
+        fmt::format("make it on that host: {}{}{}", make, folder, is_conda ? " python" : "");
+  }
+  return obstacle;
+}
+
 // Without it another Python would run, which lacks the program's packages.
-void CheckVirtualEnvironment(const RunSpec& spec) {
-  const auto folder = ActivatedEnvironment(spec);
-  if (!folder) return;
-  const auto obstacle =
-      FileObstacle(std::filesystem::path(*folder) / "bin/python", spec, Executor::kKernel);
-  if (!obstacle) return;
-  throw Error(Phase::kCommand,
-              fmt::format("the virtual environment of {}: {}", spec.task, obstacle->why),
-              fmt::format("make it on that host: python3 -m venv {}", *folder));
+void CheckPythonEnvironment(const RunSpec& spec) {
+  const auto environment = EnvironmentOf(spec);
+  if (!environment) return;
+  std::vector<std::string> pythons;
+  if (environment->kind.starts_with("virtual")) pythons.emplace_back("python");
+  if (const RunSpec innermost = InnermostSpec(spec); IsPython(innermost.argv[0]))
+    pythons.push_back(innermost.argv[0]);
+  for (const std::string& name : pythons) {
+    const auto python = environment->folder / "bin" / name;
+    auto obstacle = FileObstacle(python, spec, Executor::kKernel);
+    if (!obstacle) continue;
+    obstacle = EnvironmentObstacle(*environment, python, *std::move(obstacle));
+    throw Error(Phase::kCommand,
+                fmt::format("the {} of {}: {}", environment->kind, spec.task, obstacle->why),
+                obstacle->remedy);
+  }
 }
 
 }  // namespace
@@ -309,7 +371,7 @@ void CheckCommand(const RunSpec& spec, const std::function<bool(const RunSpec&)>
   if (spec.argv.empty() || spec.argv[0].empty()) {
     throw Error(Phase::kCommand, fmt::format("{} has no command", spec.task));
   }
-  if (!is_to_come(spec)) CheckVirtualEnvironment(spec);
+  if (!is_to_come(spec)) CheckPythonEnvironment(spec);
   const auto found = FindObstacle(spec, is_to_come);
   if (!found) return;
   const auto& [program, obstacle] = *found;

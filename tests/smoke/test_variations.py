@@ -91,6 +91,15 @@ command = {clusters.toml_list(command)}
                 self.assertEqual(sorted(path.name for path in work_of(folder).glob("*")), kept)
             self.assertEqual(self.user.run("down", "--purge", "job").code, 0)
 
+    def test_a_set_up_is_nothing_that_a_task_wrote(self):
+        self.user.write("work/train.py", "print('trained')\n")
+        file = self.write(["python3", "train.py"], task_extra='workdir = "work"\n[setup]\ncommand = ["true"]')
+        self.user.run("up", file).expect(0)
+        wait_for(lambda: not self.user.left(), "the agents have left", 30)
+        self.assertEqual(list(self.user.folder.glob(".cache/tfdist/jobs/*/**/train.py")), [])
+        self.assertNotIn("HAS FILES OF TASKS", self.user.run("clean", "--dry-run", file).out)
+        self.assertNotIn("has left files", self.user.run("up", file).expect(0).err)
+
     def test_two_jobs_side_by_side_are_told_apart(self):
         """Each says what it was started with; hosts say which jobs run there; several are waited for and ended at once."""
         self.user.write("work/train.py", "import sys, time\nprint(sys.argv, flush=True)\ntime.sleep(1000)\n")
@@ -724,6 +733,29 @@ command = ["{{tensorflow_server}}"]
         subprocess.run(["python3", "-m", "venv", "--without-pip", str(venv)], check=True, timeout=120)
         lines, _ = self.lines(file)
         self.assertEqual(lines, sorted(f"worker:{n} | {line}" for n in (0, 1) for line in (venv, venv, venv / "bin/python")))
+
+    def test_no_other_python_runs_in_the_place_of_the_environments(self):
+        venv, conda = self.user.folder / "venvs/one", self.user.folder / "conda"
+        subprocess.run(["python3", "-m", "venv", "--without-pip", str(venv)], check=True)
+        (conda / "conda-meta").mkdir(parents=True)
+        (conda / "bin").mkdir()
+        (conda / "bin/python3").symlink_to("/opt/nowhere/python3")
+        (venv / "bin/python3").unlink()
+        (venv / "bin/python3").symlink_to("/opt/nowhere/python3")
+        file = self.write(["env", "python3", "-c", "0"])
+        for setting, kind, folder, remedy in ((f"task.conda={conda}", "conda", conda, f"on that host: conda install -p {conda} --force-reinstall python"),
+                                              (f"task.venv={venv}", "virtual", venv, "make it anew on that host: python3 -m venv --clear")):
+            said = self.user.run("up", file, "--set", setting).expect(3).err
+            self.assertIn(f"the {kind} environment of worker:0: {folder}/bin/python", said)
+            self.assertIn(" is a link to ", said)
+            self.assertIn(f"  try: {remedy}", said)
+        (conda / "bin/python3").unlink()
+        self.assertIn(f"  try: make it on that host: conda install -p {conda} python\n", self.user.run("up", file, "--set", f"task.conda={conda}").expect(3).err)
+        subprocess.run(["python3", "-m", "venv", "--without-pip", "--clear", str(venv)], check=True)  # as the remedy says
+        self.user.run("up", file, "--set", f"task.venv={venv}").expect(0)
+        for wrong, remedy in ((f"{venv}/bin/python", "`venv` is the folder of the environment, above its bin"),
+                              (f"{venv}/bin", f"{venv}/bin is no virtual environment: name the folder of one, or make one in it: python3 -m venv {venv}/bin/venv")):
+            self.assertIn(f"  try: {remedy}\n", self.user.run("up", file, "--set", f"task.venv={wrong}").expect(3).err)
 
     def test_tasks_run_in_a_conda_environment_of_the_host(self):
         # As conda lays one out; nothing of it is started but the program.
