@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -22,6 +23,7 @@
 #include "base/descriptor_limit.h"
 #include "base/error.h"
 #include "base/failures.h"
+#include "job/layout.h"
 #include "wire/host_check.h"
 
 namespace tfdist::agent {
@@ -80,15 +82,24 @@ class BroughtAgent {
   [[nodiscard]] bool IsUsedByOthers() const {
     return flock(in_use_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   }
+  [[nodiscard]] bool HasIdOnly() const {
+    std::error_code error;
+    const fs::directory_iterator entries(base_, error);
+    return !error && std::ranges::all_of(entries, [](const fs::directory_entry& entry) {
+      return entry.path().filename() == layout::kBaseId;
+    });
+  }
   void Leave() const {
     const timespec left{.tv_sec = kLeftToAnother.count(), .tv_nsec = 0};
     const std::array<timespec, 2> both = {left, left};
     (void)futimens(in_use_, both.data());
   }
-  // rmdir(2) takes empty folders alone.
+  // rmdir(2) takes empty folders only.
   void Remove() const {
     unlink(executable_.c_str());
-    rmdir(executable_.parent_path().c_str());
+    // A job's record may know the id where something else is there.
+    if (rmdir(executable_.parent_path().c_str()) == 0 && HasIdOnly())
+      unlink((base_ / layout::kBaseId).c_str());
     rmdir(base_.c_str());
     if (base_.parent_path().filename() == ".cache") rmdir(base_.parent_path().c_str());
   }

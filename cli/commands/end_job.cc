@@ -205,13 +205,16 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
     // An agent that was never committed removes itself and its folder.
     swept.was_there = false;
   } catch (const OutOfSight& error) {
+    if (error.is_gone()) {  // then no process of it was found either
+      swept.was_there = false;
+      return swept;
+    }
     const std::string& host = record.hosts[static_cast<size_t>(slot)].name;
     swept.is_hidden = true;
     swept.details.push_back(fmt::format("{}: {}", host, error.cause()));
   } catch (const FolderGone& error) {
-    swept.left = {error.cause()};  // nobody can end these but the user
-    swept.details.push_back(
-        fmt::format("{}: {}", record.hosts[static_cast<size_t>(slot)].name, error.remedy()));
+    // Nobody can end these but the user.
+    swept.left = {fmt::format("{}; {}", error.cause(), error.remedy())};
   } catch (const AllocationEnded& error) {  // and all processes with it
     const std::string& host = record.hosts[static_cast<size_t>(slot)].name;
     swept.details.push_back(fmt::format("{}: {}", host, error.cause()));

@@ -1117,11 +1117,15 @@ class Launch {
   }
 
   [[nodiscard]] EndReport EndForThis(const JobRecord& running) const {
-    const auto words = [&running] {
-      return fmt::format("job {} may be ending, and nothing was started in its place", running.id);
-    };
-    const EndAtInterrupt ends(words, *interrupts_);
-    EndReport report = EndJob(running, false, kReplaces);
+    EndReport report;
+    {
+      const auto words = [&running] {
+        return fmt::format("job {} may be ending, and nothing was started in its place",
+                           running.id);
+      };
+      const EndAtInterrupt ends(words, *interrupts_);
+      report = EndJob(running, false, kReplaces);
+    }
     PrintEndReport(running, report);
     return report;
   }

@@ -298,12 +298,13 @@ bool IsInSight(const HostFolders& folders, const KnownBase& known) {
   return has(folders.bases) || has(folders.lacking) || has(folders.gone);
 }
 
-OutOfSight::OutOfSight(Phase phase, const std::string& path, std::string remedy)
+OutOfSight::OutOfSight(Phase phase, const std::string& path, std::string remedy, bool is_gone)
     : Unreachable(phase, "tfdist's folder cannot be seen (is its file system mounted?)",
                   remedy.empty()
                       ? fmt::format("look at {} there; the same again once it can be seen",
                                     path.empty() ? "the home folder" : path)
-                      : std::move(remedy)) {}
+                      : std::move(remedy)),
+      is_gone_(is_gone) {}
 
 void ThrowIfOutOfSight(Phase phase, const std::string& line, const HostFolders& folders,
                        const std::string& job, const KnownBase& known) {
@@ -321,7 +322,9 @@ void ThrowIfOutOfSight(Phase phase, const std::string& line, const HostFolders& 
   }
   // Nobody can say then that nothing is there.
   if (!folders.refused.empty()) throw RefusedFolders(phase, folders.refused);
-  if (!IsInSight(folders, known)) throw OutOfSight(phase, known.path);
+  if (IsInSight(folders, known)) return;
+  const bool is_gone = std::ranges::find(folders.gone, known.path) != folders.gone.end();
+  throw OutOfSight(phase, known.path, "", is_gone);
 }
 
 Error RefusedFolders(Phase phase, const std::vector<std::string>& refused) {

@@ -91,7 +91,12 @@ class NothingThere : public Error {
 // Whether the host has a folder of the job is not known: what that would be in cannot be seen.
 class OutOfSight : public Unreachable {
  public:
-  OutOfSight(Phase phase, const std::string& path, std::string remedy = "");
+  OutOfSight(Phase phase, const std::string& path, std::string remedy = "", bool is_gone = false);
+  // As far as one can see that folder was removed: of files nobody can be sure, and no process of the job is there.
+  [[nodiscard]] bool is_gone() const { return is_gone_; }
+
+ private:
+  bool is_gone_;
 };
 
 // The host has processes of the job, and its folder is not where it was.

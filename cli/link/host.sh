@@ -211,11 +211,16 @@ show_folder() {
   return 1
 }
 
-# is_gone FOLDER: whether it was removed, and is not just out of sight: an empty folder around it may be the place for a file
+# is_gone FOLDER: whether it was removed, and is not just out of sight: an empty folder above it may be the place for a file
 # system that is not mounted. Makes its path `base`.
 is_gone() {
-  ! [ -e "$1" ] && ! [ -h "$1" ] && base=$(cd "${1%/*}" 2>/dev/null && pwd -P) && [ -n "$(ls -A "$base" 2>/dev/null)" ] || return
-  base=$base/${1##*/}
+  above=$1
+  until [ -e "$above" ]; do
+    ! [ -h "$above" ] && [ -n "${above%/*}" ] || return
+    above=${above%/*}
+  done
+  [ "$above" != "$1" ] && base=$(cd "$above" 2>/dev/null && pwd -P) && [ -n "$(ls -A "$base" 2>/dev/null)" ] || return
+  base=$base${1#"$above"}
 }
 
 # What was refused has been said.

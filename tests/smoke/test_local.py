@@ -711,9 +711,10 @@ class LocalJob(unittest.TestCase):
         wait_for(removed, "the folder is gone")
         down = self.user.run("down", "job")
         self.assertEqual(down.code, 1, down)
-        self.assertRegex(down.err, r"still there: the folder of job .* is gone, and processes of it run: \d+")
-        for pid in re.findall(r"\d+", re.search(r"it run: ([\d ]+)", down.err).group(1)):
-            processes.kill(int(pid), signal.SIGTERM)
+        self.assertRegex(down.err, r"still there: job \S+ runs there \(processes [\d ]+\), and its folder is not where it was; .*: kill [\d ]+\n")
+        for pids in re.findall(r": kill ([\d ]+)\n", down.err):
+            for pid in pids.split():
+                processes.kill(int(pid), signal.SIGTERM)
         for pid, command in self.user.left().items():
             if command.startswith("tfdist-agent keeper"):
                 processes.kill(pid, signal.SIGTERM)
