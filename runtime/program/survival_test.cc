@@ -128,7 +128,7 @@ TEST_P(GangRestart, GoesOnFromTheNewestCheckpoint) {
   const TemporaryFolder shared;
   Job job(2, 2,
           {"--checkpoint-dir", shared.path() / "run", "--checkpoint-steps", "500", "--steps",
-           "8000", "--optimizer", "adam:learning_rate=0.001", "--eval-every", "100"});
+           "40000", "--optimizer", "adam:learning_rate=0.001", "--eval-every", "100"});
   job.StartAll();
   ASSERT_TRUE(job["master:0"].ReadUntil(IsCheckpoint, kLimit));
   ASSERT_TRUE(job["master:0"].ReadUntil(IsStep, kLimit));
