@@ -454,12 +454,14 @@ void PrintEndReport(const JobRecord& record, const EndReport& report, std::strin
     Say("  unreachable: {}\n", Joined(report.unreachable));
   }
   for (const std::string& line : report.details) Say("  {}\n", line);
-  const char* const then =
+  const std::string then =
       !report.unreachable.empty() ? "when they answer"
       : report.one_is_unseen ? "; as root there, look for what is not known to be gone, and end it"
-      : report.one_is_hidden ? "once that can be seen"
-                             : "once what is still there has ended";
-  Say("  try: tfdist {} {} again{}{}\n", again, record.id, *then == ';' ? "" : " ", then);
+      : report.one_is_hidden
+          ? fmt::format("once that can be seen; if it was removed, tfdist prune {} forgets the job",
+                        record.id)
+          : "once what is still there has ended";
+  Say("  try: tfdist {} {} again{}{}\n", again, record.id, then.starts_with(';') ? "" : " ", then);
 }
 
 }  // namespace tfdist::cli
