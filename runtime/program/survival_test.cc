@@ -218,7 +218,7 @@ TEST(KilledWhileSaving, LeavesTheNewestWholeCheckpoint) {
   job.StartAll();
   ASSERT_TRUE(job["master:0"].ReadUntil(IsCheckpoint, kLimit));
   for (int round = 0; round < 10; ++round) {
-    const std::string victim = victims[random() % victims.size()];
+    const std::string& victim = victims[random() % victims.size()];
     SCOPED_TRACE(victim + " in round " + std::to_string(round));
     for (auto left = random() % 4; left > 0; --left) {
       ASSERT_TRUE(job["master:0"].ReadUntil(IsCheckpoint, kLimit));
