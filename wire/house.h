@@ -81,6 +81,7 @@ struct RemoveSlots {
 struct KeptPath {
   std::string why;  // "PATH: why"
   std::string remedy;
+  bool runs = false;  // something of the job does, or may: it can have ended a moment later
 };
 
 struct Removal {

@@ -227,6 +227,10 @@ class Remover {
   void Keep(const fs::path& path, const std::string& why, const std::string& remedy) {
     removal_.kept.push_back({fmt::format("{}: {}", path.string(), why), remedy});
   }
+  void KeepAsItRuns(const fs::path& path, const std::string& why) {
+    Keep(path, why, DownOf(path));
+    removal_.kept.back().runs = true;
+  }
   void NoteUsed(const fs::path& path, const std::string& why) {
     removal_.in_use.push_back(fmt::format("{}: {}", path.string(), why));
   }
@@ -251,9 +255,9 @@ class Remover {
     const SlotFolder folder(path);
     const Programs programs;
     if (programs.RunBelow(path) || (folder.HasLevel() && programs.RunBelow(folder.level()))) {
-      Keep(path, "something of it runs", DownOf(path));
+      KeepAsItRuns(path, "something of it runs");
     } else if (const auto left = WhatMayBeLeft(folder, SystemClock().Now() + kLookLimit)) {
-      Keep(path, *left, DownOf(path));
+      KeepAsItRuns(path, *left);
     } else {
       NoteOutcome(path, RemoveSlotFolder(folder));
     }

@@ -56,7 +56,7 @@ constexpr std::string_view kHidden = "hidden\n";
 
 // As `created`: jq reads numbers above 2^53 only nearly. Empty: not known.
 std::string EndedText(const LastSeen& seen) {
-  return seen.ended_ns == 0 ? "" : UtcText(seen.ended_ns - seen.ahead_ns);
+  return seen.ended_ns == 0 ? "" : UtcText(seen.ended_here_ns());
 }
 
 json RowJson(const JobRecord& record) {
@@ -66,7 +66,7 @@ json RowJson(const JobRecord& record) {
           {"why", record.last_seen.why},
           {"created", record.created},
           {"started_by", record.started_by},
-          {"ended_ns", record.last_seen.ended_ns},
+          {"ended_ns", record.last_seen.ended_here_ns()},
           {"ended", EndedText(record.last_seen)},
           {"host_count", CountHosts(record.hosts)},
           {"task_count", record.tasks.size()},

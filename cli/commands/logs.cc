@@ -166,7 +166,8 @@ class LogSaver {
     LinePrinter printer(file.get(), {.raw = true, .leaves_room = true}, options_.tasks);
     JobFollower follower(record_, {}, options_, printer, interrupts_);
     try {
-      NoteLastSeen(record_, SeenIn(Follow(follower, record_), true));
+      const protocol::JobState state = Follow(follower, record_);
+      NoteLastSeen(record_, SeenIn(state, true, follower.ahead_ns()));
     } catch (const OutputClosed& error) {
       fs::remove(aside);  // it would keep the disk full
       throw Error(Phase::kFiles,
@@ -249,7 +250,7 @@ int LogsCommand(const LogsArguments& arguments) {
   LinePrinter printer(STDOUT_FILENO, printing, options.tasks);
   JobFollower follower(record, {}, options, printer, interrupts);
   const protocol::JobState state = Follow(follower, record);
-  NoteLastSeen(record, SeenIn(state, true));
+  NoteLastSeen(record, SeenIn(state, true, follower.ahead_ns()));
   if (follower.interrupted()) return kExitInterrupted;
   const bool is_known = state.phase != protocol::JobPhase::kNone;
   if (is_known && arguments.attempt.value_or(0) > state.attempt) {

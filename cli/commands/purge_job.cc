@@ -118,7 +118,7 @@ bool PurgeOfJob::Run() {
   return all_removed;
 }
 
-// The agent serves its last follower for a moment after the end, so a folder that is still in use
+// The agent serves its last follower for a moment after the end, so a folder in which something runs
 // is asked for again.
 void PurgeOfJob::RemoveSlot(size_t slot) {
   const TimePoint deadline = SystemClock().Now() + kPurgeLimit;
@@ -130,7 +130,8 @@ void PurgeOfJob::RemoveSlot(size_t slot) {
     removal =
         PurgeJob({*transport, GetEmbeddedAgents(), base, kPurgeLimit, KnownBaseOf(record_, number)},
                  record_.id, number, slots_[slot].kept_goes);
-    if (removal.kept.empty() || SystemClock().Now() + 15s > deadline) return;
+    const bool may_pass = std::ranges::any_of(removal.kept, &protocol::KeptPath::runs);
+    if (!may_pass || SystemClock().Now() + 15s > deadline) return;
     std::this_thread::sleep_for(200ms);
   }
 }

@@ -250,7 +250,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
   JobFollower follower(record, std::move(coordinator), options, printer, interrupts);
   try {
     const protocol::JobState state = follower.Run();
-    NoteLastSeen(record, SeenIn(state, true));
+    NoteLastSeen(record, SeenIn(state, true, follower.ahead_ns()));
     const bool succeeded = state.result == protocol::JobResult::kSucceeded;
     ReportEnd(record, state, quiet);
     if (state.phase == protocol::JobPhase::kEnded && !quiet) SayWhereResultsLie(record);

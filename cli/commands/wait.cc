@@ -66,8 +66,8 @@ void PrintEnd(const JobRecord& record, const LastSeen& seen) {
              {"name", record.name},
              {"state", StateName(seen)},
              {"why", seen.why},
-             {"ended_ns", seen.ended_ns},
-             {"ended", seen.ended_ns == 0 ? "" : UtcText(seen.ended_ns)}});
+             {"ended_ns", seen.ended_here_ns()},
+             {"ended", seen.ended_ns == 0 ? "" : UtcText(seen.ended_here_ns())}});
 }
 
 int SayThatItHasNotEnded(const JobRecord& record, const WaitArguments& arguments) {
@@ -93,7 +93,7 @@ int WaitFor(const JobRecord& record, FollowOptions options, const WaitArguments&
   const protocol::JobState state = Follow(follower, record);
   // Without an event so far nothing new is known.
   const bool is_known = state.phase != protocol::JobPhase::kNone;
-  const LastSeen seen = is_known ? SeenIn(state, true) : record.last_seen;
+  const LastSeen seen = is_known ? SeenIn(state, true, follower.ahead_ns()) : record.last_seen;
   if (is_known) NoteLastSeen(record, seen);
   if (follower.interrupted()) return kExitInterrupted;
   if (arguments.json) PrintEnd(record, seen);

@@ -26,14 +26,6 @@ void Read(const JobRecord& record, TimePoint& deadline, const OnEvent& on_event,
   if (wish && runs) view.look = LookAtTasks(*attached.link, view.state, *wish);
 }
 
-// In whole seconds: an answer takes a while. 0: not known.
-int64_t AheadOf(int64_t now_ns) {
-  constexpr int64_t kStep = 1'000'000'000;
-  constexpr int64_t kMost = INT64_MAX / 2;
-  if (now_ns <= 0 || now_ns > kMost) return 0;
-  return (now_ns - WallClockNanoseconds()) / kStep * kStep;
-}
-
 }  // namespace
 
 int64_t JobView::NowNs() const { return WallClockNanoseconds() + ahead_ns; }
@@ -68,7 +60,7 @@ void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,
     protocol::ThrowIfError(*message);
     if (message->type == protocol::type::kEnd) {
       view.trouble = message->body.value("trouble", "");
-      view.ahead_ns = AheadOf(message->body.value("now_ns", int64_t{0}));
+      view.ahead_ns = AheadNsOf(*message);
       return;
     }
     for (const auto& event : EventsOf(*message)) {
@@ -114,7 +106,7 @@ std::string_view StateName(const JobView& view) {
   const protocol::JobState& state = view.state;
   if (state.phase == protocol::JobPhase::kEnded) return NameOf(state.result);
   const bool is_unwatched = !view.live && state.phase != protocol::JobPhase::kNone;
-  return is_unwatched ? StateName(SeenIn(state, false)) : JobPhaseName(state.phase);
+  return is_unwatched ? StateName(SeenIn(state, false, 0)) : JobPhaseName(state.phase);
 }
 
 }  // namespace tfdist::cli

@@ -43,7 +43,7 @@ void AddNotedEnd(const JobRecord& record, JobView& view);
 std::string_view StateName(const JobView& view);
 
 // What a job's events say of it; `live`: as its coordinator tells them. `ahead_ns`: LastSeen::ahead_ns.
-LastSeen SeenIn(const protocol::JobState& state, bool live, int64_t ahead_ns = 0);
+LastSeen SeenIn(const protocol::JobState& state, bool live, int64_t ahead_ns);
 
 // Goes on behind the last event that `view` has.
 void ReadEvents(AgentLink& link, const JobRecord& record, TimePoint deadline,

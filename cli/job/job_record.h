@@ -40,6 +40,8 @@ struct LastSeen {
   [[nodiscard]] bool is_over() const {
     return stage == Stage::kEnded || stage == Stage::kNotStarted;
   }
+  // By this machine's clock; 0: not known.
+  [[nodiscard]] int64_t ended_here_ns() const { return ended_ns == 0 ? 0 : ended_ns - ahead_ns; }
   bool operator==(const LastSeen&) const = default;
 };
 // "starting", "running", "unwatched", "not started", or the result.

@@ -67,6 +67,14 @@ std::vector<protocol::Event> EventsOf(const Message& message) {
   }
 }
 
+int64_t AheadNsOf(const Message& end) {
+  constexpr int64_t kStep = 1'000'000'000;
+  constexpr int64_t kMost = INT64_MAX / 2;
+  const int64_t now_ns = end.body.value("now_ns", int64_t{0});
+  if (now_ns <= 0 || now_ns > kMost) return 0;
+  return (now_ns - WallClockNanoseconds()) / kStep * kStep;
+}
+
 AgentLink::AgentLink(std::unique_ptr<ByteChannel> channel) : channel_(std::move(channel)) {}
 
 protocol::Hello AgentLink::ReadHello(TimePoint deadline) {

@@ -26,6 +26,10 @@ class SaysNothing : public LostConnection {
 // The events in an `event` message, in order. Throws ProtocolError.
 std::vector<protocol::Event> EventsOf(const protocol::Message& message);
 
+// How far the clock of a job's events is ahead of this machine's, in whole seconds, as an answer takes a while; `end`: of an
+// event stream, as it came. 0: it does not tell.
+int64_t AheadNsOf(const protocol::Message& end);
+
 // Belongs to one thread at a time. Deadlines hold while bytes keep coming, too (see Grace).
 class AgentLink {
  public:

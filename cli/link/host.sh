@@ -197,11 +197,10 @@ show_folder() {
     ! is_gone "$1" || say "gone $base"
     return 1
   fi
-  if [ -z "$job" ]; then
-    for folder in "$base/$jobs"/*; do
-      is_open "$folder" || refuse_closed "$folder" || true
-    done
-  fi
+  if [ -n "$job" ]; then set -- "$base/$jobs/$job" "$base/$keep"; else set -- "$base/$jobs"/*; fi
+  for folder in "$@"; do
+    ! [ -e "$folder" ] || is_open "$folder" || refuse_closed "$folder" || true
+  done
   if [ -z "$job" ] || [ -e "$base/$jobs/$job/$slot_prefix$slot" ] || [ -e "$base/$keep/${job%-*-*}" ]; then
     say "base $(id_of "$base") $base"
     found=${found:-$base}

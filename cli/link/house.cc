@@ -135,7 +135,8 @@ Removal Remove(const House& house, const FoldersAsked& asked, protocol::RemoveSl
     removal = agent.link->Ask<Removal>(type::kRemoveSlots, request, AnswerBy(house));
   }
   for (const std::string& refused : agent.folders.refused) {
-    removal.kept.push_back({refused, RefusedFolders(Phase::kFiles, {refused}).remedy()});
+    removal.kept.push_back(
+        {.why = refused, .remedy = RefusedFolders(Phase::kFiles, {refused}).remedy()});
   }
   return removal;
 }

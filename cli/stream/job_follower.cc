@@ -463,6 +463,7 @@ void JobFollower::Handle(protocol::Message message) {
 void JobFollower::HandleEvents(const protocol::Message& message) {
   protocol::ThrowIfError(message);
   if (message.type == type::kEnd) {
+    ahead_ns_ = AheadNsOf(message);
     if (!caught_up_) return OnCaughtUp();
     events_done_ = true;
     return GiveUpUnannounced();

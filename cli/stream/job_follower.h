@@ -88,6 +88,8 @@ class JobFollower {
   [[nodiscard]] bool timed_out() const { return timed_out_; }
   // Some output could not be read, which was said.
   [[nodiscard]] bool incomplete() const { return incomplete_; }
+  // LastSeen::ahead_ns
+  [[nodiscard]] int64_t ahead_ns() const { return ahead_ns_; }
 
  private:
   struct TaskStream {
@@ -207,6 +209,7 @@ class JobFollower {
   bool events_done_ = false;
   bool quit_ = false;
   bool incomplete_ = false;
+  int64_t ahead_ns_ = 0;
   bool timed_out_ = false;
   bool awaited_said_ = false;
   int interrupts_seen_ = 0;

@@ -8,6 +8,7 @@ import unittest
 from datetime import datetime
 
 from tests.hosts.hosts import Hosts, check_possible
+from tests.smoke.test_local import shell
 from tests.support import clusters, processes
 from tests.support.tfdist import Tfdist
 from tests.support.waiting import wait_for
@@ -123,6 +124,13 @@ class ClocksApart(unittest.TestCase):
                     for span in self.lasted():
                         self.assertRegex(span, r"^\d+s$")
                 self.user.run("down", "--purge", "--yes", "job").expect(0)
+        # Nobody has looked since `up` saw its end.
+        self.hosts[0].move_clock(7200)
+        file = self.user.write("short.toml", clusters.over_ssh("short", shell("true"), self.hosts))
+        self.user.run("up", file).expect(0)
+        [short] = json.loads(self.user.run("list", "--json").expect(0).out)
+        self.assertLess(abs(short["ended_ns"] * 1e-9 - time.time()), 60, short)
+        self.user.run("down", "--purge", "--yes", "short").expect(0)
         # Ahead of this machine's clock nothing may be for 0 s for ever.
         self.hosts[0].move_clock(7200)
         self.start()

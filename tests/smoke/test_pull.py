@@ -113,6 +113,12 @@ class Pull(unittest.TestCase):
     def uncover_home(self, number):
         self.hosts[number].run_as("root", ["umount", "-l", "/home/trainer"])
 
+    def assert_all_is_there_again(self):
+        for number in (0, 1):
+            self.uncover_home(number)
+        self.assertEqual(self.pull().code, 0)
+        self.assertEqual(files_below(self.home), ["worker-0/result", "worker-1/result"])
+
     def assert_out_of_sight(self, result, *numbers):
         said = result.out + result.err
         self.assertIn("tfdist's folder cannot be seen (is its file system mounted?)", said)
@@ -138,10 +144,7 @@ class Pull(unittest.TestCase):
         down = self.user.run("down", "--purge", "--yes", job).expect(1)
         self.assertIn(f"\n  unconfirmed: {self.hosts[0].address}, {self.hosts[1].address}\n", down.err)
         self.assertIn("cannot be seen", self.user.run("prune").expect(3).out)
-        for number in (0, 1):
-            self.uncover_home(number)
-        self.assertEqual(self.pull().code, 0)
-        self.assertEqual(files_below(self.home), ["worker-0/result", "worker-1/result"])
+        self.assert_all_is_there_again()
 
     def test_a_folder_that_was_made_anew_in_a_covered_home_is_another_one(self):
         """Its path tells nothing."""
@@ -157,10 +160,7 @@ class Pull(unittest.TestCase):
         for command in ("pull", "logs", "events"):
             self.assert_out_of_sight(self.user.run(command, job).expect(3), 0)
         self.user.run("down", "--purge", "--yes", job).expect(1)
-        for number in (0, 1):
-            self.uncover_home(number)
-        self.assertEqual(self.pull().code, 0)
-        self.assertEqual(files_below(self.home), ["worker-0/result", "worker-1/result"])
+        self.assert_all_is_there_again()
 
     def test_a_record_of_an_earlier_version_knows_its_folders_by_their_paths(self):
         self.run_job("echo $TFDIST_TASK >result")
@@ -202,6 +202,29 @@ class Pull(unittest.TestCase):
                     self.assertIn("\n  try: ", up)
             closed.chmod(mode)
         self.assertEqual(self.pull().code, 0)
+
+    def test_a_closed_folder_of_another_host_than_the_first_is_not_taken_for_none(self):
+        """Nor asked for again and again: only what runs ends by itself."""
+        self.run_job("echo $TFDIST_TASK >result")
+        job = self.user.job_id()
+        wait_for(lambda: not any(host.processes() for host in self.hosts), "the agents have left")
+        for closed in (self.slot(1).parent, self.slot(1).parent.parent, self.slot(1)):
+            with self.subTest(closed.name):
+                closed.chmod(0)
+                self.addCleanup(closed.chmod, 0o700)
+                logins = [host.sshd_log.read_text().count("Accepted ") for host in self.hosts]
+                pulled = self.pull("worker:1")
+                self.assertEqual(pulled.code, 3)
+                self.assertNotIn("gone", pulled.err)
+                self.assertIn("Permission denied", pulled.err)
+                down = self.user.run("down", "--purge", "--yes", job).expect(1)
+                self.assertIn("Permission denied", down.err)
+                self.assertNotIn("was there any more", down.err)
+                self.assertIn(job, self.user.run("list").expect(0).out)
+                asked = [host.sshd_log.read_text().count("Accepted ") - before for host, before in zip(self.hosts, logins)]
+                self.assertLessEqual(asked[1], asked[0] + 3)
+                closed.chmod(0o700)
+        self.assertEqual(self.pull("worker:1").code, 0)
 
     def test_a_running_job_whose_folder_is_hidden_or_moved_is_told_so_by_all_commands(self):
         file = self.user.write("cluster.toml", clusters.over_ssh("job", shell("echo up; exec sleep infinity"), self.hosts, layout="mirrored"))
