@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
 #include "base/failures.h"
 #include "base/hash.h"
 #include "cli/plan/data.h"
@@ -34,14 +33,6 @@ std::string ContentKey(const WorkdirListing& listing, FileHashes& hashes) {
   }
   hashes.Save();
   return key.FinishHex();
-}
-
-bool IsUnchanged(const struct stat& a, const struct stat& b) {
-  const auto is_same = [](const timespec& x, const timespec& y) {
-    return x.tv_sec == y.tv_sec && x.tv_nsec == y.tv_nsec;
-  };
-  return a.st_ino == b.st_ino && a.st_size == b.st_size && is_same(a.st_mtim, b.st_mtim) &&
-         is_same(a.st_ctim, b.st_ctim);
 }
 
 // A message names them all, and has 16 MiB.
@@ -90,14 +81,9 @@ const PackedFile* DataParts::Pack(const std::string& sha256,
 }
 
 protocol::DataOffer DataParts::Make() {
-  std::unique_ptr<WorkdirParts> parts;
-  try {
-    parts = std::make_unique<WorkdirParts>(root_, listing_, hashes_);
-  } catch (const Error&) {
-    ThrowIfChanged();  // tar(1) may have noticed it, too
-    throw;
-  }
-  ThrowIfChanged();
+  auto parts = std::make_unique<WorkdirParts>(root_, listing_, hashes_);
+  // Large files are hashed as they are packed; what tar(1) has read was no other than what the key is of.
+  CheckUnchanged(root_, listing_);
   protocol::DataOffer offer;
   offer.key = key_;
   offer.files = parts->ArchiveDescriptions();
@@ -106,18 +92,6 @@ protocol::DataOffer DataParts::Make() {
   offer.unpacked_bytes = UnpackedBytes(listing_, parts->files());
   parts_ = std::move(parts);
   return offer;
-}
-
-// Large files are hashed as they are packed; what tar(1) has read was no other than what the key is of.
-void DataParts::ThrowIfChanged() const {
-  for (const WorkdirEntry& entry : listing_.entries) {
-    struct stat now {};
-    const fs::path path = root_ / entry.path;
-    if (entry.is_folder() || (lstat(path.c_str(), &now) == 0 && IsUnchanged(now, entry.info)))
-      continue;
-    throw Error(Phase::kFiles, path.string() + " has changed since it was looked at",
-                "start again once nothing writes it");
-  }
 }
 
 std::vector<std::unique_ptr<DataParts>> DataSentBy(const Plan& plan) {

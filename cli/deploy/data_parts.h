@@ -36,7 +36,6 @@ class DataParts : public SentParts {
 
  private:
   protocol::DataOffer Make();
-  void ThrowIfChanged() const;
 
   const std::string name_;
   const std::filesystem::path root_;  // the folder; of one file, that in which it is

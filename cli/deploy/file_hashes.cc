@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "cli/deploy/listed_files.h"
 #include "cli/job/state_folder.h"
 
 namespace tfdist::cli {
@@ -41,7 +42,7 @@ bool IsSettled(const struct stat& info) {
 }
 
 std::string HashOfContent(const fs::path& path, uint64_t& read_bytes) {
-  const UniqueFd fd = OpenFile(path, O_RDONLY | O_NOFOLLOW);
+  const UniqueFd fd = OpenListed(path, O_RDONLY | O_NOFOLLOW);
   Sha256 hash;
   std::vector<char> block(kReadBytes);
   while (true) {

@@ -6,21 +6,12 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "cli/deploy/listed_files.h"
 #include "cli/image/local_image.h"
 #include "cli/image/tar_file.h"
 #include "cli/plan/containers.h"
 
 namespace tfdist::cli {
-namespace {
-
-Error HasChanged(const std::string& image) {
-  return {Phase::kFiles, fmt::format("image {} has changed since it was looked at", image),
-          "start again once nothing writes it"};
-}
-
-}  // namespace
-
 const protocol::DataOffer& ImageParts::Offer(const std::function<void()>& meanwhile) {
   return made_.Get([this] { return Make(); }, meanwhile);
 }
@@ -32,7 +23,7 @@ UniqueFd ImageParts::OpenArchive() const {
     SaveImage(image_.engine, image_.key, saved.get());
     return saved;
   }
-  UniqueFd archive = OpenFile(image_.archive, O_RDONLY);
+  UniqueFd archive = OpenListed(image_.archive, O_RDONLY);
   if (!TarFile(archive.get(), image_.archive.string()).is_compressed()) return archive;
   UniqueFd plain = TemporaryFile();
   Uncompress(archive.get(), image_.archive.string(),
@@ -44,7 +35,7 @@ protocol::DataOffer ImageParts::Make() {
   UniqueFd archive = OpenArchive();
   const std::string wanted = image_.archive.empty() ? "" : image_.name;
   const ArchivedImage found = ReadImageArchive(archive.get(), SourceText(image_), wanted);
-  if (found.layer_ids != image_.layers) throw HasChanged(SourceText(image_));
+  if (found.layer_ids != image_.layers) throw HasChanged("image " + SourceText(image_));
   protocol::DataOffer offer;
   offer.key = image_.key;
   std::map<std::string, ImageBlob> blobs;

@@ -17,6 +17,7 @@
 #include "base/size_text.h"
 #include "cli/deploy/credentials.h"
 #include "cli/deploy/ignore_rules.h"
+#include "cli/deploy/listed_files.h"
 #include "cli/job/job_record.h"
 #include "cli/job/state_folder.h"
 
@@ -116,6 +117,7 @@ class Walk {
          !error && entry != fs::directory_iterator(); entry.increment(error)) {
       names.push_back(entry->path().filename().string());
     }
+    if (error == std::errc::no_such_file_or_directory) throw HasChanged(PathOf(path).string());
     if (error && !left_out_) {
       throw Error(Phase::kFiles,
                   fmt::format("cannot read {} of {}: {}", PathOf(path).string(), wish_.name,
@@ -260,7 +262,15 @@ WorkdirListing ListData(const DataPlan& data) {
   wish.all = true;
   wish.own = OwnFolders("");
   Walk walk(std::move(wish));
-  return is_folder ? walk.Run() : walk.RunFor(data.source.filename().string());
+  WorkdirListing listing = is_folder ? walk.Run() : walk.RunFor(data.source.filename().string());
+  if (!is_folder && listing.entries.empty()) throw HasChanged(data.source.string());
+  return listing;
+}
+
+void CheckUnchanged(const fs::path& folder, const WorkdirListing& listing) {
+  for (const WorkdirEntry& entry : listing.entries) {
+    if (!entry.is_folder()) CheckUnchanged(folder / entry.path, entry.info);
+  }
 }
 
 std::string LargestEntries(const std::vector<WorkdirEntry>& entries) {

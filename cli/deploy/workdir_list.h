@@ -72,6 +72,9 @@ WorkdirListing ListWorkdir(const Plan& plan, const WorkdirLimits& limits = {});
 // from that in which the file is. Throws as ListWorkdir, for more than 200,000 files and folders.
 WorkdirListing ListData(const DataPlan& data);
 
+// Throws HasChanged of the first file or link that is no longer as listed. Paths count from `folder`.
+void CheckUnchanged(const std::filesystem::path& folder, const WorkdirListing& listing);
+
 // "data (812 MB), out (3 MB)": the largest of the folder's own entries, of what is sent.
 std::string LargestEntries(const std::vector<WorkdirEntry>& entries);
 

@@ -13,12 +13,14 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/subprocess.h"
+#include "cli/deploy/listed_files.h"
 
 namespace tfdist::cli {
 namespace {
 
 constexpr std::chrono::minutes kPackLimit{30};
 constexpr int kFastLevel = 1;
+constexpr int kSomeDiffer = 1;  // tar(1): some files were changed while they were read
 constexpr const char* kFilePrefix = "work/";
 
 bool IsLarge(const WorkdirEntry& entry) { return entry.size_bytes() >= kLargeFileBytes; }
@@ -51,7 +53,16 @@ std::vector<std::string> NamesInArchives(const WorkdirListing& listing) {
   return names;
 }
 
-PackedFile PackArchive(const std::filesystem::path& workdir, const std::string& paths) {
+// What tar(1) could not read, in words that help; it returns where that is not why it failed.
+void CheckReadable(const std::filesystem::path& workdir, const WorkdirListing& listing) {
+  CheckUnchanged(workdir, listing);
+  for (const WorkdirEntry& entry : listing.entries) {
+    if (entry.is_file()) OpenListed(workdir / entry.path, O_RDONLY | O_NOFOLLOW);
+  }
+}
+
+PackedFile PackArchive(const std::filesystem::path& workdir, const WorkdirListing& listing,
+                       const std::string& paths) {
   const UniqueFd archive = TemporaryFile();
   const UniqueFd names = TemporaryFile();
   WriteTemporary(names.get(), paths);
@@ -65,6 +76,8 @@ PackedFile PackArchive(const std::filesystem::path& workdir, const std::string& 
                   .stdout_limit_bytes = UINT64_MAX},
                  SystemClock().Now() + kPackLimit);
   if (tar.timed_out || tar.exit_code != 0) {
+    CheckReadable(workdir, listing);
+    if (tar.exit_code == kSomeDiffer) throw HasChanged(workdir.string());
     throw Error(
         Phase::kFiles,
         fmt::format("cannot pack {}: {}", workdir.string(),
@@ -78,7 +91,7 @@ std::vector<PackedFile> PackArchives(const std::filesystem::path& workdir,
                                      const WorkdirListing& listing) {
   std::vector<PackedFile> archives;
   for (const std::string& names : NamesInArchives(listing)) {
-    archives.push_back(PackArchive(workdir, names));
+    archives.push_back(PackArchive(workdir, listing, names));
   }
   return archives;
 }
@@ -100,12 +113,15 @@ PackedFile PackTimes(const std::filesystem::path& workdir, const WorkdirListing&
   return {{file.get()}, kFastLevel, false, std::string(protocol::kWorkTimes)};
 }
 
-std::vector<protocol::FileDescription> LargeFiles(const WorkdirListing& listing,
+std::vector<protocol::FileDescription> LargeFiles(const std::filesystem::path& workdir,
+                                                  const WorkdirListing& listing,
                                                   FileHashes& hashes) {
   std::vector<protocol::FileDescription> files;
   for (const WorkdirEntry& entry : listing.entries) {
     if (!IsLarge(entry)) continue;
-    files.push_back({hashes.Of(entry), entry.size_bytes(), false, kFilePrefix + entry.path});
+    const std::string hash = hashes.Of(entry);
+    CheckUnchanged(workdir / entry.path, entry.info);  // the hash is of this many bytes
+    files.push_back({hash, entry.size_bytes(), false, kFilePrefix + entry.path});
   }
   return files;
 }
@@ -126,7 +142,7 @@ WorkdirParts::WorkdirParts(std::filesystem::path workdir, const WorkdirListing& 
     : workdir_(std::move(workdir)),
       archives_(PackArchives(workdir_, listing)),
       times_(PackTimes(workdir_, listing)),
-      files_(LargeFiles(listing, hashes)),
+      files_(LargeFiles(workdir_, listing, hashes)),
       modes_(ModesOfLargeFiles(listing)) {
   for (const protocol::FileDescription& file : files_) by_hash_[file.sha256] = &file;
 }
@@ -164,13 +180,12 @@ std::unique_ptr<PackedFile> WorkdirParts::Compress(const protocol::FileDescripti
                                                    const std::shared_ptr<UniqueFd>& spool,
                                                    const std::function<void()>& meanwhile) const {
   const auto path = workdir_ / file.link.substr(std::string_view(kFilePrefix).size());
-  const UniqueFd fd = OpenFile(path, O_RDONLY | O_NOFOLLOW);
+  const UniqueFd fd = OpenListed(path, O_RDONLY | O_NOFOLLOW);
   auto made =
       std::make_unique<PackedFile>(FileRange{fd.get()}, LevelFor({fd.get(), 0, file.size_bytes}),
                                    false, file.link, spool, meanwhile);
   if (made->description().sha256 == file.sha256) return made;
-  throw Error(Phase::kFiles, path.string() + " has changed since it was looked at",
-              "start again once nothing writes it");
+  throw HasChanged(path.string());
 }
 
 }  // namespace tfdist::cli

@@ -157,6 +157,32 @@ TEST_F(WorkdirPartsTest, AFileThatChangesMeanwhileIsNamed) {
   }
 }
 
+TEST_F(WorkdirPartsTest, AFileThatIsGoneOrShorterBeforeItIsPackedIsNamed) {
+  const auto check = [&](const std::string& content, const auto& change) {
+    Write("data", content);
+    const WorkdirListing listing = Listing();
+    change(folder_ / "data");
+    FileHashes hashes(folder_);
+    try {
+      const WorkdirParts parts(folder_, listing, hashes);
+      FAIL() << content.size();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.cause(), (folder_ / "data").string() + " has changed since it was looked at");
+      EXPECT_EQ(error.remedy(), "start again once nothing writes it");
+    }
+  };
+  const auto remove = [](const fs::path& path) { fs::remove(path); };
+  check("small", remove);
+  check(large_, remove);
+  check(large_, [](const fs::path& path) { fs::resize_file(path, 4); });
+}
+
+TEST_F(WorkdirPartsTest, DataThatIsGoneBeforeItIsListedIsNamed) {
+  DataPlan data;
+  data.source = folder_ / "set";
+  EXPECT_THROW(ListData(data), Error);
+}
+
 TEST_F(WorkdirPartsTest, AFileIsReadAgainOnlyWhenItHasChanged) {
   Write("data", large_);
   WorkdirListing listing = Listing();
