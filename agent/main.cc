@@ -35,6 +35,7 @@ int Run(std::string_view role, const std::vector<std::string>& arguments) {
   if (role == "start") return StartMain();
   if (role == "house") return HouseMain(arguments);
   if (role == "attach") return AttachMain();
+  if (role == "displaced") return DisplacedMain();
   if (role == "keeper") return KeeperMain(arguments);
   if (role == "holder") return HolderMain(arguments);
   if (role == "agent") return AgentMain(arguments);

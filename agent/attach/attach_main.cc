@@ -3,9 +3,11 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "agent/attach/agent_search.h"
+#include "agent/attach/displaced.h"
 #include "agent/attach/folder_server.h"
 #include "agent/process/handover.h"
 #include "agent/slot/slot_folder.h"
@@ -17,13 +19,18 @@ namespace {
 
 constexpr std::chrono::seconds kIdleLimit{30};
 
+HostSettings SetUpAttached() {
+  SetLogName("attach");
+  HostSettings host = HostSettings::Capture();
+  HostSettings::SetOurs();
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  return host;
+}
+
 }  // namespace
 
 int AttachMain() {
-  SetLogName("attach");
-  const HostSettings host = HostSettings::Capture();
-  HostSettings::SetOurs();
-  std::signal(SIGPIPE, SIG_IGN);
+  const HostSettings host = SetUpAttached();
   const SlotFolder folder(std::filesystem::read_symlink("/proc/self/exe").parent_path());
   const SlotInfo info = ReadOrInferSlotInfo(folder);
   FoundAgent found = FindAgent(folder);
@@ -31,6 +38,15 @@ int AttachMain() {
     found.agent = FolderServer(folder, info, host, std::move(found.silent)).Run(kIdleLimit);
   }
   if (found.agent) Bridge(found.agent->get(), kIdleLimit);
+  return 0;
+}
+
+int DisplacedMain() {
+  const HostSettings host = SetUpAttached();
+  const SlotFolder folder = DisplacedFolder();
+  FolderServer server(folder, ReadOrInferSlotInfo(folder), host, std::nullopt);
+  server.SetBeforeSweep([&folder](bool force) { EndWithItsKeeper(folder, force); });
+  server.Run(kIdleLimit);
   return 0;
 }
 

@@ -7,4 +7,8 @@ namespace tfdist::agent {
 // Run as `<slot folder>/agent attach`. Returns the process's exit code.
 int AttachMain();
 
+// Run from /proc/PID/exe in /proc/PID/cwd of the slot's keeper, where no path leads to the slot's folder: no agent is asked, and
+// a sweep ends what runs.
+int DisplacedMain();
+
 }  // namespace tfdist::agent

@@ -101,7 +101,7 @@ void FolderServer::SendLogs() {
 void FolderServer::SendHello() const {
   protocol::Hello hello;
   hello.serving = protocol::Serving::kFolder;
-  hello.agent_sha256 = HashFile(folder_.executable());
+  hello.agent_sha256 = HashFile("/proc/self/exe");
   hello.base = info_.base;
   hello.job = info_.job;
   hello.slot = info_.slot;
@@ -246,6 +246,7 @@ void FolderServer::StartAgain(const Message& message) const {
 }
 
 void FolderServer::Sweep(const Message& message) const {
+  if (before_sweep_) before_sweep_(message.body.value("force", false));
   const auto census =
       EndSlotProcesses(folder_, info_, {getpid()}, SystemClock().Now() + kSweepLimit);
   LeaveFolder(folder_);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ class FolderServer {
   // `silent`: FoundAgent's.
   FolderServer(SlotFolder folder, SlotInfo info, const HostSettings& host,
                std::optional<std::string> silent);
+
+  // Called before a sweep ends what runs of the slot.
+  void SetBeforeSweep(std::function<void(bool force)> act) { before_sweep_ = std::move(act); }
 
   // Until stdin ends or is silent for `idle_limit`; or until the agent goes on, which is the other end from then on.
   std::optional<UniqueFd> Run(std::chrono::milliseconds idle_limit);
@@ -51,6 +55,7 @@ class FolderServer {
   SlotInfo info_;
   HostSettings host_;
   std::optional<std::string> silent_;
+  std::function<void(bool force)> before_sweep_;
   std::optional<UniqueFd> agent_;  // it has gone on
   std::map<uint64_t, Reader> readers_;
 };

@@ -98,10 +98,19 @@ std::vector<std::string> IdsOfContainers(const SlotFolder& folder) {
   return ids;
 }
 
-// How its folder is called (CookieValue).
+// Its processes know the folder by the name that it had when they began: it may have been moved since.
+std::string CookieOf(const SlotFolder& folder) {
+  try {
+    const SlotInfo info = ReadSlotInfo(folder);
+    return CookieValue(info.job, info.slot);
+  } catch (const Error&) {
+    const std::filesystem::path& path = folder.path();
+    return (path.parent_path().filename() / path.filename()).string();
+  }
+}
+
 Marks MarksOf(const SlotFolder& folder) {
-  const std::filesystem::path& path = folder.path();
-  Marks marks{(path.parent_path().filename() / path.filename()).string()};
+  Marks marks{CookieOf(folder)};
   for (const LostRun& run : FindLostRuns(folder)) marks.noted.push_back(run.pids.task);
   // The cookie is also in an image that the user has made of a task's container (docker commit).
   marks.is_foreign = [ids = IdsOfContainers(folder)](const auto& process, const auto& table) {

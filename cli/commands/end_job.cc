@@ -144,63 +144,63 @@ void NoteDamage(const JobRecord& record, int slot, const protocol::Hello& hello,
   details.push_back(fmt::format("{}: {}", host, *hello.damage));
 }
 
-void EndThroughCoordinator(const JobRecord& record, bool force, std::string_view why,
-                           protocol::JobState& state, std::vector<std::string>& details) {
-  std::optional<SlowNotice> notice;
-  notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
-  Attached attached = Attach(record, 0, kAttachLimit, IsFirstOff(record), Wish::kAct);
-  NoteDamage(record, 0, attached.hello, details);
-  const bool live = attached.hello.serving == protocol::Serving::kAgent;
-  if (live) {
-    attached.link->Call(type::kStop, {{"why", why}, {"force", force}}, In(kAnswerLimit));
-  }
-  notice.reset();
-  SeeThrough(record, *attached.link, live, force, state);
-}
-
 // What is left on one host, and what else is to be said of it.
 struct Swept {
   std::vector<std::string> left;
   std::vector<std::string> unknown;  // not known to be gone
   std::vector<std::string> clients;  // as Census has them
   std::vector<std::string> details;
-  bool was_there = true;   // something of the job
-  bool is_hidden = false;  // whether it is there is not known
+  bool was_there = true;      // something of the job
+  bool is_hidden = false;     // whether it is there is not known
+  bool is_displaced = false;  // what ran was ended; its folder is not where it was
 };
 
-protocol::Census Sweep(const JobRecord& record, int slot, bool force, TimePoint deadline,
-                       std::vector<std::string>& details) {
+// `state`: takes the events of a slot 0 that is displaced, where it is not null.
+void Sweep(const JobRecord& record, int slot, bool force, Wish wish, TimePoint deadline,
+           protocol::JobState* state, Swept& swept) {
   Attached attached =
-      Attach(record, slot, kAttachLimit, slot == 0 ? IsFirstOff(record) : nullptr, Wish::kAct);
-  details.clear();  // of a try before
-  NoteDamage(record, slot, attached.hello, details);
-  return attached.link->Ask<protocol::Census>(type::kSweep, {{"force", force}}, deadline);
+      Attach(record, slot, kAttachLimit, slot == 0 ? IsFirstOff(record) : nullptr, wish);
+  swept.details.clear();  // of a try before
+  NoteDamage(record, slot, attached.hello, swept.details);
+  if (attached.is_displaced && state != nullptr)
+    SeeThrough(record, *attached.link, false, force, *state);
+  auto census = attached.link->Ask<protocol::Census>(type::kSweep, {{"force", force}}, deadline);
+  swept.left = std::move(census.left);
+  swept.unknown = std::move(census.unknown);
+  swept.clients = std::move(census.clients);
+  swept.is_displaced = attached.is_displaced;
 }
 
 // An agent of a job that has not begun removes its folder first, and ends a moment later.
-protocol::Census SweepOnceLeft(const JobRecord& record, int slot, bool force, TimePoint deadline,
-                               std::vector<std::string>& details) {
+void SweepOnceLeft(const JobRecord& record, int slot, bool force, TimePoint deadline,
+                   protocol::JobState* state, Swept& swept) {
   const TimePoint limit = In(kLeavingLimit);
   while (true) {
+    const bool is_late = SystemClock().Now() >= limit;
     try {
-      return Sweep(record, slot, force, deadline, details);
+      return Sweep(record, slot, force, is_late ? Wish::kEnd : Wish::kAct, deadline, state, swept);
     } catch (const FolderGone&) {
-      if (SystemClock().Now() >= limit) throw;
+      if (is_late) throw;
     }
     std::this_thread::sleep_for(kLookAgain);
   }
 }
 
 // The host is asked directly.
-Swept SweepHost(const JobRecord& record, int slot, bool force) {
+Swept SweepHost(const JobRecord& record, int slot, bool force,
+                protocol::JobState* state = nullptr) {
   const TimePoint deadline = In(kEndLimit);
+  const std::string& host = record.hosts[static_cast<size_t>(slot)].name;
   Swept swept;
   try {
-    protocol::Census census = AskAgainWhenCutOff(
-        deadline, [&] { return SweepOnceLeft(record, slot, force, deadline, swept.details); });
-    swept.left = std::move(census.left);
-    swept.unknown = std::move(census.unknown);
-    swept.clients = std::move(census.clients);
+    AskAgainWhenCutOff(deadline,
+                       [&] { SweepOnceLeft(record, slot, force, deadline, state, swept); });
+    if (swept.is_displaced) {
+      swept.details.push_back(fmt::format(
+          "{}: the job's folder is not where it was (moved, removed, or another file system lies "
+          "over it): its processes were ended; what is in it stays as it is",
+          host));
+    }
   } catch (const NothingThere&) {
     // An agent that was never committed removes itself and its folder.
     swept.was_there = false;
@@ -209,17 +209,38 @@ Swept SweepHost(const JobRecord& record, int slot, bool force) {
       swept.was_there = false;
       return swept;
     }
-    const std::string& host = record.hosts[static_cast<size_t>(slot)].name;
     swept.is_hidden = true;
     swept.details.push_back(fmt::format("{}: {}", host, error.cause()));
   } catch (const FolderGone& error) {
     // Nobody can end these but the user.
     swept.left = {fmt::format("{}; {}", error.cause(), error.remedy())};
   } catch (const AllocationEnded& error) {  // and all processes with it
-    const std::string& host = record.hosts[static_cast<size_t>(slot)].name;
     swept.details.push_back(fmt::format("{}: {}", host, error.cause()));
   }
   return swept;
+}
+
+// Through the coordinator. One that no path leads to would take the end of tasks elsewhere for failures: its host is swept
+// before all others. Returns what that has left.
+std::optional<Swept> EndThroughCoordinator(const JobRecord& record, bool force,
+                                           std::string_view why, protocol::JobState& state,
+                                           std::vector<std::string>& details) {
+  std::optional<SlowNotice> notice;
+  notice.emplace(fmt::format("waiting for {} to answer", record.hosts[0].name));
+  Attached attached;
+  try {
+    attached = Attach(record, 0, kAttachLimit, IsFirstOff(record), Wish::kAct);
+  } catch (const FolderGone&) {
+    return SweepHost(record, 0, force, &state);
+  }
+  NoteDamage(record, 0, attached.hello, details);
+  const bool live = attached.hello.serving == protocol::Serving::kAgent;
+  if (live) {
+    attached.link->Call(type::kStop, {{"why", why}, {"force", force}}, In(kAnswerLimit));
+  }
+  notice.reset();
+  SeeThrough(record, *attached.link, live, force, state);
+  return std::nullopt;
 }
 
 void NoteClients(EndReport& report, const std::string& host,
@@ -245,6 +266,7 @@ void ReportSwept(EndReport& report, const std::string& host, const Swept& swept,
   NoteClients(report, host, swept.clients);
   report.one_is_unseen = report.one_is_unseen || !swept.unknown.empty();
   report.one_is_hidden = report.one_is_hidden || swept.is_hidden;
+  report.one_is_displaced = report.one_is_displaced || swept.is_displaced;
   for (const std::string& process : swept.unknown) {
     report.details.push_back(fmt::format("{}: not known to be gone: {}", host, process));
   }
@@ -282,14 +304,15 @@ std::string Awaited(const JobRecord& record, const std::vector<int>& slots,
                                                             (others == 1 ? " has" : " have")));
 }
 
+// `first`: slot 0 has been swept.
 void SweepAll(EndReport& report, const JobRecord& record, const std::vector<int>& slots, bool force,
-              bool may_come) {
+              bool may_come, const std::optional<Swept>& first) {
   std::vector<Swept> swept(slots.size());
   std::vector<std::atomic<bool>> have_answered(slots.size());
   std::optional<SlowNotice> notice;
   if (!slots.empty()) notice.emplace([&] { return Awaited(record, slots, have_answered); });
   const auto failures = ForEachHost(slots.size(), [&](size_t at) {
-    swept[at] = SweepHost(record, slots[at], force);
+    swept[at] = slots[at] == 0 && first ? *first : SweepHost(record, slots[at], force);
     have_answered[at] = true;
   });
   std::vector<Error> errors;
@@ -387,8 +410,9 @@ EndReport EndJob(const JobRecord& record, bool force, std::string_view command) 
   protocol::JobState state;
   bool ended = false;
   std::set<int> doubtful;
+  std::optional<Swept> first;
   try {
-    EndThroughCoordinator(record, force, why, state, report.details);
+    first = EndThroughCoordinator(record, force, why, state, report.details);
     ended = state.phase == protocol::JobPhase::kEnded;
     doubtful.insert(state.unconfirmed.begin(), state.unconfirmed.end());
     doubtful.insert(state.unreachable.begin(), state.unreachable.end());
@@ -420,7 +444,7 @@ EndReport EndJob(const JobRecord& record, bool force, std::string_view command) 
                       host, slot));
     }
   }
-  SweepAll(report, record, asked, force, up.has_value());
+  SweepAll(report, record, asked, force, up.has_value(), first);
   if (up && !report.all_confirmed()) report.details.push_back(*up);
   // Slot 0's agent waits for hosts that were lost, to tell them that the job is over. They have been
   // swept, and may not have come back to it.
@@ -440,7 +464,9 @@ void PrintEndReport(const JobRecord& record, const EndReport& report, std::strin
       report.confirmed.size() + report.unconfirmed.size() + report.unreachable.size();
   if (report.all_confirmed()) {
     Say("tfdist: job {}: ended; {} on {}\n", record.id,
-        report.handed_on ? "no process of its tasks is left" : "nothing is left",
+        report.handed_on          ? "no process of its tasks is left"
+        : report.one_is_displaced ? "no process of it is left"
+                                  : "nothing is left",
         CountedOf(report.confirmed.size(), hosts, "host"));
     for (const std::string& line : report.details) Say("  {}\n", line);
     return;

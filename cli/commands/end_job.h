@@ -22,8 +22,9 @@ struct EndReport {
   std::vector<std::string>
       details;             // a line each: what was left, why there was no answer, what is damaged
   bool handed_on = false;  // tasks have handed work to a daemon
-  bool one_is_unseen = false;  // something may be left that the host cannot see
-  bool one_is_hidden = false;  // the same, as the folder of the job there cannot be seen
+  bool one_is_unseen = false;     // something may be left that the host cannot see
+  bool one_is_hidden = false;     // the same, as the folder of the job there cannot be seen
+  bool one_is_displaced = false;  // what ran of the job was ended; its folder is not where it was
   [[nodiscard]] bool all_confirmed() const { return unconfirmed.empty() && unreachable.empty(); }
 };
 

@@ -13,6 +13,7 @@
 #include "base/failures.h"
 #include "base/thread_annotations.h"
 #include "cli/channel/local_transport.h"
+#include "cli/channel/tail.h"
 #include "cli/job/asking_channel.h"
 #include "cli/job/state_folder.h"
 #include "cli/slurm/srun_transport.h"
@@ -186,10 +187,24 @@ std::unique_ptr<ByteChannel> Tunnels::Open(int port, TimePoint& deadline) {
 namespace {
 
 void TakeNoteOfSilence(const std::string& host, Attached& attached, TimePoint deadline, Wish wish) {
-  if (wish == Wish::kAct) attached.hello = attached.link->Resume(deadline);
+  if (wish != Wish::kLook) attached.hello = attached.link->Resume(deadline);
   const std::optional<std::string>& silent = attached.hello.silent;
   AddConnectionNote(host, silent ? fmt::format("its agent {}", *silent)
                                  : "its agent was stopped, and goes on (SIGCONT)");
+}
+
+}  // namespace
+
+namespace {
+
+// An agent of an earlier version cannot be reached so.
+protocol::Hello HelloOfDisplaced(AgentLink& link, const std::string& job, const std::string& pids,
+                                 TimePoint deadline) {
+  try {
+    return link.ReadHello(deadline);
+  } catch (const LostConnection&) {
+    throw JobRunsElsewhere(Phase::kDown, job, pids, "end the job there: kill " + OnOneLine(pids));
+  }
 }
 
 }  // namespace
@@ -236,10 +251,15 @@ Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,
     auto shell = attached.transport->OpenShell(deadline);
     const auto has_answered = std::make_shared<bool>(false);
     if (is_off) shell = AskingChannel(std::move(shell), std::move(is_off), has_answered);
-    BootedAgent booted = AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot,
-                                     deadline, KnownBaseOf(record, slot));
+    BootedAgent booted =
+        AttachAgent(std::move(shell), BaseOf(record, slot), record.id, slot, deadline,
+                    KnownBaseOf(record, slot),
+                    wish == Wish::kEnd ? Displaced::kIsReached : Displaced::kIsAnError);
+    attached.is_displaced = !booted.displaced.empty();
     attached.link = std::make_unique<AgentLink>(std::move(booted.channel));
-    attached.hello = attached.link->ReadHello(deadline);
+    attached.hello = attached.is_displaced
+                         ? HelloOfDisplaced(*attached.link, record.id, booted.displaced, deadline)
+                         : attached.link->ReadHello(deadline);
     *has_answered = true;
     if (attached.hello.silent) TakeNoteOfSilence(host.name, attached, deadline, wish);
     const auto* node = dynamic_cast<const OutlivedNode*>(attached.transport.get());

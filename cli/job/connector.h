@@ -70,6 +70,7 @@ struct Attached {
   std::unique_ptr<Transport> transport;  // must outlive the link
   protocol::Hello hello;
   std::unique_ptr<AgentLink> link;
+  bool is_displaced = false;
 };
 // tfdist's folder on the host of that slot, as the record knows it.
 KnownBase KnownBaseOf(const JobRecord& record, int slot);
@@ -77,7 +78,8 @@ KnownBase KnownBaseOf(const JobRecord& record, int slot);
 // What is wanted of an agent that is there and does not answer, as one that was stopped. A note says so either way.
 enum class Wish {
   kLook,  // nothing: its folder tells
-  kAct    // that it goes on (SIGCONT); its folder acts only where it does not
+  kAct,   // that it goes on (SIGCONT); its folder acts only where it does not
+  kEnd  // the same; and a slot that runs is reached where no path leads to its folder: Attached::is_displaced
 };
 // `deadline` is moved as Transport::OpenShell does. `is_off`, `together`: as MakeTransport's.
 Attached Attach(const JobRecord& record, int slot, TimePoint& deadline,

@@ -47,7 +47,8 @@ class BootScript {
   // As StartAgent, for the role `house`: places: each_base or each_known_base (remote_dir itself may be the folder); job slot: or empty,
   // where only the folder with that slot counts; aside: not empty: the agent goes into a folder for this request
   [[nodiscard]] std::string KeepHouse() const;
-  [[nodiscard]] std::string Attach() const;     // remote_dir job slot
+  // remote_dir job slot; ends: not empty: after `lost` the agent runs, too, as one of these processes does
+  [[nodiscard]] std::string Attach() const;
   [[nodiscard]] std::string FindAgent() const;  // remote_dir job slot
   // words; mark limit_seconds (0: none); remote_dir job slot where a job's agent runs them as its role (job: else
   // empty), and task where they run as a task does (else empty). While it runs, `end` and `kill` can be sent to it, one a line.

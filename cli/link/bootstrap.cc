@@ -306,19 +306,20 @@ OutOfSight::OutOfSight(Phase phase, const std::string& path, std::string remedy,
                       : std::move(remedy)),
       is_gone_(is_gone) {}
 
+FolderGone JobRunsElsewhere(Phase phase, const std::string& job, const std::string& pids,
+                            const std::string& remedy) {
+  return {phase,
+          fmt::format("job {} runs there (processes {}), and its folder is not where it was", job,
+                      OnOneLine(pids)),
+          "if it was moved, or another file system lies over it, put that right; else " + remedy};
+}
+
 void ThrowIfOutOfSight(Phase phase, const std::string& line, const HostFolders& folders,
                        const std::string& job, const KnownBase& known) {
   if (const auto pids = After("lost", line)) {
     // They are well, and can be asked again once nobody else may write there.
     if (!folders.refused.empty()) throw FolderNotUsed(job, folders.refused);
-    const std::string all = OnOneLine(*pids);
-    throw FolderGone(
-        phase,
-        fmt::format("job {} runs there (processes {}), and its folder is not where it was", job,
-                    all),
-        fmt::format("if it was moved, or another file system lies over it, put that right; else "
-                    "end the job there: kill {}",
-                    all));
+    throw JobRunsElsewhere(phase, job, *pids, fmt::format("tfdist down {} ends it", job));
   }
   // Nobody can say then that nothing is there.
   if (!folders.refused.empty()) throw RefusedFolders(phase, folders.refused);
@@ -372,20 +373,25 @@ BootedAgent StartHouse(std::unique_ptr<ByteChannel> channel, std::span<const Emb
 
 BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
                         const std::string& job, int slot, TimePoint deadline,
-                        const KnownBase& known) {
+                        const KnownBase& known, Displaced displaced) {
   CheckId(job);
   BootScript script = NewScript(base);
   script.Set("job", job).Set("slot", std::to_string(slot));
+  script.Set("ends", displaced == Displaced::kIsReached ? "yes" : "");
   BootConversation talk(std::move(channel));
   Begin(talk, script, script.Attach(), deadline);
   HostFolders folders;
   const std::string line = FollowFolders(talk, deadline, folders);
-  if (line != "run") {
+  BootedAgent booted;
+  const auto pids = After("lost", line);
+  if (pids && displaced == Displaced::kIsReached && folders.refused.empty()) {
+    booted.displaced = *pids;
+  } else if (line != "run") {
     ThrowIfOutOfSight(Phase::kRun, line, folders, job, known);
     throw NothingThere(Phase::kRun, fmt::format("this host has no job {} (slot {}){}", job, slot,
                                                 base.empty() ? "" : " in " + OnOneLine(base)));
   }
-  return Booted(talk, {});
+  return Booted(talk, std::move(booted));
 }
 
 std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,

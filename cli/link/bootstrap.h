@@ -53,7 +53,8 @@ struct BootedAgent {
   const EmbeddedAgent* agent = nullptr;  // of StartAgent, StartHouse: the one that runs there
   std::string pid;                       // of these, its process there: digits
   std::string base_id;                   // of these, of the folder that it is in (KnownBase)
-  HostFolders folders;                   // of StartHouse; without `bases` there is no channel
+  std::string displaced;  // of AttachAgent: processes of a slot that Displaced has found
+  HostFolders folders;    // of StartHouse; without `bases` there is no channel
 };
 
 enum class Upload { kIfMissing, kAlways };
@@ -105,12 +106,19 @@ class FolderGone : public Error {
   using Error::Error;
 };
 
-// Runs the job's own agent of that slot in its role `attach`. `base` is Hello::base, or a
+// Of a job whose folder is not where it was, in the words of FolderGone. `remedy`: what ends it.
+FolderGone JobRunsElsewhere(Phase phase, const std::string& job, const std::string& pids,
+                            const std::string& remedy);
+
+// A slot that runs, and whose folder is not where it was: FolderGone; or its processes are reached through themselves.
+enum class Displaced { kIsAnError, kIsReached };
+
+// Runs the job's own agent of that slot in its role `attach`, or `displaced`. `base` is Hello::base, or a
 // `remote_dir`. Throws NothingThere when this host has no such job, OutOfSight, FolderGone when it has the
 // job's processes but not its folder.
 BootedAgent AttachAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,
                         const std::string& job, int slot, TimePoint deadline,
-                        const KnownBase& known = {});
+                        const KnownBase& known = {}, Displaced displaced = Displaced::kIsAnError);
 
 // Where the job's own agent of that slot is, which nobody else can have put there. Throws NothingThere, OutOfSight.
 std::string FindAgent(std::unique_ptr<ByteChannel> channel, const std::string& base,

@@ -13,7 +13,7 @@
 values() {
   nonce='' remote_dir='' job='' slot=''
   agents='' jobs='' keep='' aside_prefix='' slot_prefix='' agent_name='' id_name=''
-  kinds='' anew='' places='' aside='' mark='' limit_seconds='' task=''
+  kinds='' anew='' places='' aside='' mark='' limit_seconds='' task='' ends=''
 }
 with_words() { "$@"; }
 
@@ -251,6 +251,7 @@ id_of() {
 main() {
   settle
   { tfdist_agent=$(prepare) || exit 0; } 3>&1  # what went wrong has been said
+  case $tfdist_agent in /proc/*) cd "${tfdist_agent%/*}/cwd" && exec "$tfdist_agent" displaced ;; esac
   exec "$tfdist_agent" "$1"
 }
 
@@ -464,8 +465,13 @@ look() {
 ### attach: folders run_agent look
 prepare() {
   begin
-  each_known_base look || { say_missing; return 1; }
-  say run
+  if each_known_base look; then
+    say run
+  else
+    say_missing
+    [ -n "$ends" ] && [ -n "$pids" ] || return
+    agent=/proc/${pids%%"$newline"*}/exe  # its folder, which no path leads to, is where that process works
+  fi
   printf '%s\n' "$agent"
 }
 

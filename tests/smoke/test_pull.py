@@ -226,10 +226,11 @@ class Pull(unittest.TestCase):
                 closed.chmod(0o700)
         self.assertEqual(self.pull("worker:1").code, 0)
 
-    def test_a_running_job_whose_folder_is_hidden_or_moved_is_told_so_by_all_commands(self):
-        file = self.user.write("cluster.toml", clusters.over_ssh("job", shell("echo up; exec sleep infinity"), self.hosts, layout="mirrored"))
-        for moves in (False, True):
-            with self.subTest(moves=moves):
+    def test_a_running_job_whose_folder_is_hidden_or_moved_is_told_so_by_all_commands_and_ended_by_down(self):
+        script = "trap 'echo asked; exit 7' TERM; echo up; while :; do sleep 0.1; done"
+        file = self.user.write("cluster.toml", clusters.over_ssh("job", shell(script), self.hosts, layout="mirrored"))
+        for moves, forces in ((False, False), (True, False), (False, True), (True, True)):
+            with self.subTest(moves=moves, forces=forces):
                 self.user.run("up", "-d", file).expect(0)
                 self.user.wait_until_tasks_run("job")
                 job = self.user.job_id()
@@ -246,17 +247,20 @@ class Pull(unittest.TestCase):
                 if moves:
                     self.assertRegex(self.user.run("clean", "-n", file).out + self.user.run("clean", "-n", "--all", file).out, r"job mine, slot 0: .*")
                     self.assertNotIn("498", self.user.run("clean", "-n", "--all", file).out)
-                down = self.user.run("down", job).expect(1)
-                pids = re.search(rf"  {self.hosts[0].address}: .*: kill ([\d ]+)\n", down.err)[1]
-                self.hosts[0].run_as("trainer", ["sh", "-c", f"kill {pids}"])
-                wait_for(lambda: not any(host.processes() for host in self.hosts), "nothing runs on the hosts")
+                down = self.user.run("down", *["--force"] * forces, job).expect(0)
+                self.assertIn(f"job {job}: ended; no process of it is left on 2 of 2 hosts\n", down.err)
+                self.assertIn(f"  {self.hosts[0].address}: the job's folder is not where it was", down.err)
+                wait_for(lambda: not any(host.processes() for host in self.hosts), "the login shells have left")
                 if moves:
                     (folder.parent / "mine").rename(folder)
                 else:
                     self.uncover_home(0)
-                self.user.run("down", job).expect(0)
+                self.assertEqual("asked" in self.user.run("logs", job, "worker:0").out, not forces)
                 self.assertNotIn("restarting", self.user.run("status", job).out)
+                self.user.run("down", job).expect(0)
+                wait_for(lambda: not any(host.processes() for host in self.hosts), "the login shells have left")
                 self.user.run("down", "--purge", "--yes", job).expect(0)
+                wait_for(lambda: not any(host.processes() for host in self.hosts), "the login shells have left")
 
     def test_a_job_without_files_has_lost_none(self):
         """tfdist itself removes what it sent."""
