@@ -79,7 +79,7 @@ std::string WhyFailed(const JobState& state, const TaskPlan& plan) {
   const SlotState& slot = SlotOf(state, plan);
   const std::string& host = state.plan.slots.at(static_cast<size_t>(state.SeatOf(plan))).host;
   if (slot.state == HostState::kKeeperLost && task.started_ns <= slot.since_ns) {
-    return fmt::format("host {} lost its keeper: {}", host, slot.why);
+    return fmt::format("host {}: {}", host, slot.why);
   }
   const bool was_ended = task.exit->by_us && !HasFailed(*task.exit);
   return fmt::format("{} on {}: {}{}{}", plan.task, host, was_ended ? "ended by tfdist, " : "",

@@ -65,7 +65,8 @@ struct ClockEcho {
 struct HostReport {
   uint64_t order = 0;        // number of the Order that it rests on
   uint64_t incarnation = 0;  // of the agent: another one after each start
-  bool keeper_lost = false;
+  std::string
+      keeper_lost;  // why its keeper is another one than when its tasks began; empty: it is not
   bool leaving = false;  // the agent ends now, as it was released
   std::vector<TaskReport> tasks;
   bool swept = false;  // the CLI had this slot's tasks ended, whatever the coordinator ordered

@@ -105,7 +105,7 @@ class FaultsTest : public JobTest {
   static void ExpectKeeperLost(const std::vector<Event>& events, int slot) {
     const auto state = StateOf(events);
     EXPECT_EQ(state.result, protocol::JobResult::kFailed);
-    EXPECT_THAT(state.why, HasSubstr("host" + std::to_string(slot) + " lost its keeper"));
+    EXPECT_THAT(state.why, HasSubstr("host" + std::to_string(slot) + ": its keeper was killed"));
   }
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/control/curve_keys.h"
+#include "agent/slot/run_folders.h"
 #include "agent/slot/slot_census.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -30,6 +31,14 @@ std::function<protocol::Census()> CensusOf(const OwnSlot& slot) {
   };
 }
 
+std::string WhyKeeperWasLost(const OwnSlot& slot, const Handover& handover) {
+  if (!handover.keeper_lost) return "";
+  if (HostWasRestarted(slot.folder)) return "it was restarted, which ended its tasks";
+  if (handover.notes_lost)
+    return "all processes of tfdist there were killed at once, and its tasks with them";
+  return "its keeper was killed, which ended its tasks";
+}
+
 // Keys that nobody has: a coordinator whose list is damaged goes on, and its members are lost.
 std::vector<std::string> KeysOfNobody(size_t count) {
   std::vector<std::string> keys;
@@ -48,7 +57,7 @@ Membership::Membership(Parts parts, Handlers handlers)
                   BulkSink()),
       member_(parts.loop, parts.files, parts.tasks, CensusOf(parts.slot),
               {.committed = told_committed_,
-               .keeper_lost = parts.keeper.handover().keeper_lost,
+               .keeper_lost = WhyKeeperWasLost(parts.slot, parts.keeper.handover()),
                .orphan_timeout = std::chrono::milliseconds(parts.slot.info.orphan_timeout_ms)},
               MemberHandlers()),
       dialer_(parts.loop, [this](const CoordinatorAddress& coordinator) { Connect(coordinator); }) {

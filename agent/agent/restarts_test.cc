@@ -366,7 +366,8 @@ TEST_F(RestartsTest, AKilledKeeperTakesItsTasksAlongAndTheyStartAgain) {
                               {{"task", "worker:1"}, {"state", "started"}});
   kill(FindRole(1, "tfdist-keeper"), SIGKILL);
   const auto seen = job.clients[0].WaitForEvent(job.events, event::kRestarting);
-  EXPECT_THAT(std::get<event::Restarting>(seen.back().body).why, HasSubstr("lost its keeper"));
+  EXPECT_THAT(std::get<event::Restarting>(seen.back().body).why,
+              HasSubstr(": its keeper was killed, which ended its tasks"));
   job.clients[0].WaitForEvent(job.events, event::kTask,
                               {{"task", "worker:1"}, {"run", 2}, {"state", "started"}});
   Touch(0, "enough");

@@ -54,10 +54,7 @@ std::optional<std::string> WhyOrphaned(const SlotFolder& folder) {
 std::optional<std::string> WhyKilled(const SlotFolder& folder) {
   if (!std::filesystem::exists(folder.key())) return std::nullopt;
   if (auto why = WhyOrphaned(folder)) return why;
-  for (const std::filesystem::path& run : RunFolders(folder)) {
-    const auto pids = ReadRunState(run).pids;
-    if (pids && pids->boot_id != BootId()) return "the host was restarted";
-  }
+  if (HostWasRestarted(folder)) return "the host was restarted";
   return "all processes of tfdist there were killed at once, and the host was not restarted: "
          "whoever "
          "ended its login did it (OOMPolicy of its session, systemd-oomd, pkill -u)";

@@ -30,8 +30,8 @@ class Member {
   };
 
   struct Options {
-    bool committed = false;    // an earlier agent of this slot knew it
-    bool keeper_lost = false;  // this agent's keeper took over from one that was killed
+    bool committed = false;        // an earlier agent of this slot knew it
+    std::string keeper_lost = {};  // HostReport::keeper_lost
     std::chrono::milliseconds orphan_timeout{300'000};
   };
 

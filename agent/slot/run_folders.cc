@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/census/process_table.h"
 #include "agent/process/run_folder.h"
 #include "base/error.h"
 #include "base/failpoint.h"
@@ -73,6 +74,20 @@ std::vector<fs::path> RunFolders(const SlotFolder& folder) {
     }
   }
   return found;
+}
+
+bool HostWasRestarted(const SlotFolder& folder) {
+  const std::string boot_id = BootId();
+  std::error_code error;
+  fs::directory_iterator task(folder.tasks(), error);
+  for (; !error && task != fs::directory_iterator(); task.increment(error)) {
+    for (const fs::path& run : NewestRunsFirst(task->path())) {
+      const auto pids = ReadRunState(run).pids;
+      if (pids && pids->boot_id != boot_id) return true;
+      if (pids) break;
+    }
+  }
+  return false;
 }
 
 void RemoveOldRuns(const fs::path& task_folder) {

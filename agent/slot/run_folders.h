@@ -15,6 +15,9 @@ inline constexpr const char* kSetUpTask = "set-up";
 // `tasks/<task>/run-<attempt>-<run>` of all tasks and of the set-up, in no order. What cannot be listed is passed over.
 std::vector<std::filesystem::path> RunFolders(const SlotFolder& folder);
 
+// Whether the host was restarted since one of the tasks, or the set-up, began its newest run.
+bool HostWasRestarted(const SlotFolder& folder);
+
 // Each start of a task makes a folder, and a task may start once a second for a week.
 inline constexpr size_t kMostOldRuns = 10;
 

@@ -61,6 +61,14 @@ bool IsLost(TaskRun& task, const RunState& state, bool keeper_lost) {
   return now - *task.lost_since > (nobody_writes ? kLostKeeperLimit : kLateKeeperLimit);
 }
 
+std::string WhyLost(const RunState& state) {
+  const bool is_restarted = state.pids && state.pids->boot_id != BootId();
+  return fmt::format(
+      "{}; {}",
+      is_restarted ? "its host was restarted" : "its exit status was lost with its holder",
+      kOutputLost);
+}
+
 }  // namespace
 
 HostTasks::HostTasks(EventLoop& loop, FileThread& files, KeeperLink& keeper,
@@ -299,10 +307,9 @@ void HostTasks::Update(TaskRun& task, const RunView& view) {
   if (IsLost(task, state, keeper_.handover().keeper_lost)) {
     std::error_code error;
     const bool is_gone = !std::filesystem::exists(folder_.path(), error) && !error;
-    return GiveUp(
-        task, is_gone ? fmt::format("the job's folder {} was removed while it ran",
-                                    folder_.path().string())
-                      : std::string("its exit status was lost with its holder; ") + kOutputLost);
+    return GiveUp(task, is_gone ? fmt::format("the job's folder {} was removed while it ran",
+                                              folder_.path().string())
+                                : WhyLost(state));
   }
   const bool ended = state.exit && !state.holder_running;
   if (state.exit && !task.exit_seen) task.exit_seen = SystemClock().Now();

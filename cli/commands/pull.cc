@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -70,6 +71,7 @@ struct Haul {
   std::vector<std::string> unreadable_folders;  // RemoteListing
   std::vector<std::string> beside;              // RemoteListing
   std::vector<std::string> kept;                // what is here already, and is the user's
+  std::set<std::string> cut_off;                // what an error has kept from coming
   std::vector<RemoteFile> leading_out;          // links, which stay where they are
   // Of {keep}: what has changed since the job; it comes where the user names it.
   std::vector<std::string> newer;
@@ -296,6 +298,7 @@ void BringLinks(Haul& haul, LocalPlace& place) {
   Brought& brought = place.brought();
   for (const RemoteFile& file : haul.files) {
     if (file.target.empty()) continue;
+    haul.cut_off.erase(file.path);
     if (IsThere(place, file)) {
       ++haul.were_there;
     } else if (!brought.MayReplace(file.path)) {
@@ -333,9 +336,14 @@ void TakeEnd(Haul& haul, Brought& brought, Fetch& fetch, size_t at, FileEnd end)
     haul.changed.push_back(file.path);
   }
   fetch.copies.at(at).reset();
+  haul.cut_off.erase(file.path);
 }
 
 void Bring(const JobRecord& record, Haul& haul, const fs::path& folder, Progress& progress) {
+  for (const RemoteFile* file : haul.to_come) haul.cut_off.insert(file->path);
+  for (const RemoteFile& file : haul.files) {
+    if (!file.target.empty()) haul.cut_off.insert(file.path);
+  }
   LocalPlace place = Here([&] { return LocalPlace(folder / haul.name, record.id, haul.folders); });
   Fetch fetch;
   for (const RemoteFile* file : haul.to_come) {
@@ -456,6 +464,7 @@ uint64_t BytesHere(const Haul& haul) {
   std::set<std::string> not_here(haul.kept.begin(), haul.kept.end());
   not_here.insert(haul.changed.begin(), haul.changed.end());
   not_here.insert(haul.unreadable.begin(), haul.unreadable.end());
+  not_here.insert(haul.cut_off.begin(), haul.cut_off.end());
   uint64_t bytes = 0;
   for (const RemoteFile& file : haul.files) {
     if (!not_here.contains(file.path)) bytes += file.size_bytes;
@@ -464,7 +473,7 @@ uint64_t BytesHere(const Haul& haul) {
 }
 
 size_t Missing(const Haul& haul) {
-  return haul.changed.size() + haul.unreadable.size() + haul.kept.size();
+  return haul.changed.size() + haul.unreadable.size() + haul.kept.size() + haul.cut_off.size();
 }
 
 std::string WereHere(const Haul& haul) {
@@ -525,9 +534,19 @@ void SayWhatIsMissing(const Haul& haul, const fs::path& folder) {
     Say("tfdist: {}: {} cannot be read there: chmod u+r makes it readable\n", haul.host, path);
   }
   SayWhatIsOutOfReach(haul);
+  const fs::path here = folder / haul.name;
+  std::map<std::string, size_t> in_the_way;
   for (const std::string& path : haul.kept) {
-    Say("tfdist: {} stays as it is: it is not as a pull of this job has left it\n",
-        (folder / haul.name / path).string());
+    if (const auto other = InTheWay(here, path)) {
+      ++in_the_way[*other];
+    } else {
+      Say("tfdist: {} stays as it is: it is not as a pull of this job has left it\n",
+          (here / path).string());
+    }
+  }
+  for (const auto& [path, files] : in_the_way) {
+    Say("tfdist: {} is no folder, and stays: {} of it {} not brought\n", (here / path).string(),
+        Counted(files, "file"), files == 1 ? "was" : "were");
   }
   if (!haul.kept.empty()) Say("  try: --to another folder, or move it away\n");
 }
@@ -569,7 +588,7 @@ json HaulJson(const Haul& haul, const fs::path& folder) {
           {"host", haul.host},
           {"tasks", haul.tasks},
           {"file_count", haul.files.size() - Missing(haul)},
-          {"bytes", BytesOf(haul)},
+          {"bytes", BytesHere(haul)},
           {"here_count", haul.were_there},
           {"changed", haul.changed},
           {"unreadable", unreadable},

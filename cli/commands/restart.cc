@@ -25,6 +25,7 @@
 #include "cli/find/sites.h"
 #include "cli/find/start_again.h"
 #include "cli/job/connector.h"
+#include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
 #include "cli/plan/container_clients.h"
 #include "cli/render/quote.h"
@@ -162,6 +163,16 @@ bool BringBackLostHosts(const JobRecord& record) {
   return false;
 }
 
+// The job runs, and waits for it.
+void ThrowIfAHostIsLost(const JobRecord& record, const protocol::Refusal& refusal) {
+  const std::vector<int> lost = LostHosts(LookAt(record).state);
+  if (lost.empty()) return;
+  throw Error(Phase::kControl, fmt::format("job {}: {}", record.id, refusal.cause()),
+              fmt::format("once {} is up again, {}",
+                          record.hosts.at(static_cast<size_t>(lost.front())).name,
+                          CommandToStartAgain(record, lost.front())));
+}
+
 // After the end of a job its agents still answer for a moment.
 std::vector<OrderedRun> OrderRuns(const JobRecord& record, Attached& attached,
                                   const std::vector<std::string>& tasks,
@@ -179,6 +190,7 @@ std::vector<OrderedRun> OrderRuns(const JobRecord& record, Attached& attached,
       attached = AttachOrSayThatItIsGone(record);
       return OrderRuns(record, attached, tasks, false);
     }
+    ThrowIfAHostIsLost(record, refusal);
     throw NoSuchJob(Phase::kControl, fmt::format("job {}: {}", record.id, refusal.cause()),
                     fmt::format("tfdist wait {}; then the same `up` starts it anew", record.id));
   } catch (const LostConnection&) {

@@ -129,13 +129,23 @@ void PrintWhyUnwatched(const JobRecord& record, const JobView& view) {
         WhatGoesOnWith(record, view.killed));
 }
 
+// What once ended the tasks of a slot tells nothing of a host on which all of them run again.
+bool IsOver(const JobState& state, size_t slot) {
+  const protocol::SlotState& host = state.slots[slot];
+  return host.state == HostState::kKeeperLost &&
+         std::ranges::all_of(state.tally.seated.at(slot), [&](size_t task) {
+           const auto& of_it = state.tasks.at(state.plan.tasks[task].task);
+           return of_it.started_ns > host.since_ns;
+         });
+}
+
 // Of those that are not simply connected.
 void PrintHosts(const JobRecord& record, const JobView& view) {
   const JobState& state = view.state;
   std::vector<int> slots;
   for (size_t slot = 0; slot < state.slots.size(); ++slot) {
     const HostState word = state.slots[slot].state;
-    if (word != HostState::kUnknown && word != HostState::kConnected) {
+    if (word != HostState::kUnknown && word != HostState::kConnected && !IsOver(state, slot)) {
       slots.push_back(static_cast<int>(slot));
     }
   }

@@ -45,6 +45,7 @@ Brought::Brought(const fs::path& folder, const std::string& job)
 }
 
 bool Brought::MayReplace(const std::string& path) const {
+  if (InTheWay(folder_, path)) return false;
   return !MarkOf(path) || BehindMark(path);
 }
 
@@ -102,6 +103,17 @@ std::optional<std::string> Brought::MarkOf(const Folder& folder) const {
   struct stat info {};
   if (lstat((folder_ / folder.path).c_str(), &info) != 0) return std::nullopt;
   return fmt::format("{} {}{}", job_, info.st_ino, folder.is_finished ? " finished" : "");
+}
+
+std::optional<std::string> InTheWay(const std::filesystem::path& folder, const std::string& path) {
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string above = path.substr(0, slash);
+    struct stat info {};
+    if (lstat((folder / above).c_str(), &info) != 0) return std::nullopt;
+    if (!S_ISDIR(info.st_mode)) return above;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tfdist::cli

@@ -18,7 +18,8 @@ class Brought {
   // What `job` brings into `folder`, which is there. Throws Error(kFiles), as all calls do.
   Brought(const std::filesystem::path& folder, const std::string& job);
 
-  // Whether there is nothing at `path`, below the folder, or what was brought of this job and has not changed since.
+  // Whether there is nothing at `path`, below the folder, or what was brought of this job and has not changed since. Nothing
+  // can come there where InTheWay() names something.
   [[nodiscard]] bool MayReplace(const std::string& path) const;
   // What is at `path` now was brought. `inode_changed_ns`: of the host's file (RemoteFile).
   void Note(const std::string& path, int64_t inode_changed_ns = 0);
@@ -47,5 +48,8 @@ class Brought {
   std::map<std::string, std::string> marks_;
   UniqueFd file_;
 };
+
+// The first of the folders above `path`, below `folder`, whose place something else has: a file, or a link.
+std::optional<std::string> InTheWay(const std::filesystem::path& folder, const std::string& path);
 
 }  // namespace tfdist::cli

@@ -34,6 +34,17 @@ TEST_F(BroughtTest, WhatTheSameJobHasBroughtMayBeReplacedUntilItIsChanged) {
   EXPECT_FALSE(Brought(folder_.path(), "job").MayReplace("file"));
 }
 
+TEST_F(BroughtTest, NothingComesBelowWhatIsNoFolder) {
+  std::filesystem::create_directories(folder_.path() / "real");
+  std::filesystem::create_symlink("real", folder_.path() / "link");
+  const Brought brought(folder_.path(), "job");
+  EXPECT_TRUE(brought.MayReplace("real/new/one"));
+  EXPECT_FALSE(brought.MayReplace("file/one"));
+  EXPECT_FALSE(brought.MayReplace("link/one"));
+  EXPECT_EQ(InTheWay(folder_.path(), "link/deep/one"), "link");
+  EXPECT_EQ(InTheWay(folder_.path(), "real/one"), std::nullopt);
+}
+
 TEST_F(BroughtTest, IsOutdatedOnceTheHostsFileHasChangedInAnyWay) {
   EXPECT_FALSE(Brought(folder_.path(), "job").IsOutdated("file", 5));  // nothing is known of it
   Brought(folder_.path(), "job").Note("file", 5);

@@ -692,6 +692,9 @@ void JobFollower::Narrate(const event::Host& host) {
     if (!is_news) return;
     told_hosts_[name] = host.state;
   }
+  if (host.state == protocol::HostState::kKeeperLost) {
+    return printer_.Note("tfdist: {}: {}", name, host.why);
+  }
   printer_.Note("tfdist: {}: {}{}{}", name, NameOf(host.state),
                 host.why.empty() ? "" : ": " + host.why, WhatFollowsALoss(host));
 }

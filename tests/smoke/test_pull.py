@@ -507,6 +507,21 @@ class Pull(unittest.TestCase):
         self.assertEqual((home / "huge").read_text(), "mine\n")
         self.assertEqual((home / "small").read_text(), "1\n")
 
+    def test_a_file_in_the_place_of_a_folder_stays_and_the_rest_comes(self):
+        self.run_job("mkdir ckpt logs; echo 1 >ckpt/a; echo 1 >ckpt/b; echo 1 >logs/x; echo 1 >small; ln -s a ckpt/latest")
+        home = self.home / "worker-0"
+        home.mkdir(parents=True)
+        (home / "ckpt").write_text("mine\n")
+        (home / "logs").symlink_to(self.user.folder)
+        pulled = self.pull("worker:0").expect(1)
+        self.assertIn(": 1 file, ", pulled.out)
+        self.assertIn("; 4 were not brought\n", pulled.out)
+        self.assertIn(f"tfdist: {home}/ckpt is no folder, and stays: 3 files of it were not brought\n", pulled.err)
+        self.assertIn(f"tfdist: {home}/logs is no folder, and stays: 1 file of it was not brought\n", pulled.err)
+        self.assertEqual(files_below(self.home), ["worker-0/ckpt", "worker-0/small"])
+        [folder] = json.loads(self.user.run("pull", "job", "worker:0", "--to", str(self.home), "--json").expect(1).out)["folders"]
+        self.assertEqual((folder["file_count"], folder["bytes"]), (1, 2))
+
     def test_a_file_that_was_changed_here_stays(self):
         self.run_job("echo 1 >notes; echo 1 >model.bin; ln -s model.bin latest; mkdir out; echo 1 >out/x")
         home = self.home / "worker-0"

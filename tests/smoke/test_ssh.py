@@ -995,10 +995,11 @@ class Faults(OverSsh):
         up.wait(60)
         self.assertRegex(up.err.read_text(), r": lost: nothing heard for 11 s; the job waits for it, for \S+ at most")
 
-    def lose_second_host(self, hosts):
-        """It is rebooted, in a moment."""
+    def lose_second_host(self, hosts, look=lambda: None):
+        """It is rebooted, in a moment; `look` while it is off."""
         hosts[1].crash()
         self.user.wait_for_status(lambda s: s["hosts"][1]["state"] == "lost", "the host counts as lost")
+        look()
         hosts[1].start(True)
         hosts[1].wait_until_up()
 
@@ -1012,6 +1013,11 @@ class Faults(OverSsh):
         self.assertEqual({host["state"] for host in status["hosts"]} & {"lost", "slow"}, set(), status)
         said = up.err.read_text()
         self.assertIn(f"tfdist: {hosts[1].address}: the host was restarted; its agent runs again\n", said)
+        self.assertIn(f"tfdist: {hosts[1].address}: it was restarted, which ended its tasks\n", said)
+        self.assertIn(f"host {hosts[1].address}: it was restarted, which ended its tasks", self.user.run("why").out)
+        for words in (said, self.user.run("why").out, self.user.run("status").out):
+            self.assertNotIn("keeper", words)
+        self.assertNotIn(f"host {hosts[1].address}", self.user.run("status").out)  # all is well there
         self.user.run("down").expect(0)
         self.assertEqual(up.wait(60), 1)
         self.assert_nothing_left(hosts)
@@ -1020,8 +1026,13 @@ class Faults(OverSsh):
         hosts = self.start_hosts(2)
         self.start_detached(hosts, shell("exec sleep infinity"), layout="mirrored")
         job = self.user.job_id()
-        self.lose_second_host(hosts)
         command = f"tfdist restart {job} @{hosts[1].address}"
+
+        def restart_while_lost():
+            restart = self.user.run("restart", job).expect(3)
+            self.assertIn(f" is lost, and worker:1 cannot start before it is back\n  try: once {hosts[1].address} is up again, {command}\n",
+                          restart.err)
+        self.lose_second_host(hosts, restart_while_lost)
         self.assertIn(f"  once {hosts[1].address} is up again, {command} starts its agent there\n", self.user.run("status").out)
         self.assertIn(f"{hosts[1].address} is lost; once it is up again, {command} starts", self.user.run("events").err)
         self.assertRegex(self.user.run("why").out, rf"asked just now: the host was restarted\n  try: {command} starts its agent there\n")

@@ -71,7 +71,7 @@ void JobControl::Begin() {
 
 void JobControl::OnReport(size_t slot, const HostReport& said) {
   const auto heard = roster_.Hear(slot, said.incarnation, clock_.Now());
-  if (heard.restarted && said.keeper_lost) clocks_.Forget(slot);
+  if (heard.restarted && !said.keeper_lost.empty()) clocks_.Forget(slot);
   if (said.clock) clocks_.Hear(slot, *said.clock, job_clock_.NowNs());
   if (state_.phase == JobPhase::kNone) return;
   const HostReport report = Bounded(said);
@@ -89,8 +89,8 @@ void JobControl::NoteContact(size_t slot, Roster::Heard heard, const HostReport&
   const bool unknown = known == HostState::kUnknown || known == HostState::kLost ||
                        known == HostState::kAgentRestarted;
   const bool new_agent = heard.restarted || (heard.first && unknown);
-  if (report.keeper_lost && new_agent && known != HostState::kKeeperLost) {
-    AppendHost(slot, HostState::kKeeperLost, "its keeper was killed, which ended its tasks");
+  if (!report.keeper_lost.empty() && new_agent && known != HostState::kKeeperLost) {
+    AppendHost(slot, HostState::kKeeperLost, report.keeper_lost);
   } else if (heard.restarted) {
     AppendHost(slot, HostState::kAgentRestarted, "");
   } else if (known == HostState::kUnknown || IsSilent(known)) {

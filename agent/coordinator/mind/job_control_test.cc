@@ -227,11 +227,11 @@ TEST_F(JobControlTest, BlamesNobodyForItsOwnPause) {
 TEST_F(JobControlTest, NamesTheKeeperAsTheCauseNotTheTasksThatItTookAlong) {
   RunAll();
   HostReport report = Report(1, {Exited("worker:1", Signal(15))});
-  report.keeper_lost = true;
+  report.keeper_lost = "its keeper was killed";
   report.incarnation = 7;  // the agent took its place, and another was started
   control_->OnReport(1, report);
   EXPECT_EQ(state_.result, JobResult::kFailed);
-  EXPECT_THAT(state_.why, HasSubstr("host b lost its keeper"));
+  EXPECT_THAT(state_.why, HasSubstr("host b: its keeper was killed"));
 }
 
 TEST_F(JobControlTest, NoticesAnotherAgentOnAHost) {

@@ -32,6 +32,7 @@ void Bound(std::vector<std::string>& lines) {
 }  // namespace
 
 HostReport Bounded(HostReport report) {
+  Plain(report.keeper_lost, kErrorBytes);
   for (TaskReport& task : report.tasks) {
     std::string& lines = task.last_lines.value;
     if (lines.size() > kLastLinesBytes) lines.erase(0, lines.size() - kLastLinesBytes);

@@ -366,7 +366,7 @@ HostReport JobModel::MakeReport(const Host& host) const {
   HostReport report;
   report.order = host.order.number;
   report.incarnation = host.incarnation;
-  report.keeper_lost = host.keeper_lost;
+  if (host.keeper_lost) report.keeper_lost = "its keeper was killed";
   report.census = host.census;
   for (const auto& [name, copy] : host.tasks) {
     TaskReport& one = report.tasks.emplace_back();
