@@ -44,6 +44,7 @@ tfdist_library(NAME tfdist_processes
     process/signals.cc
     process/spawn.cc
     process/wire.cc
+    slot/folder_now.cc
     slot/mounts.cc
     slot/run_folders.cc
     slot/slot_census.cc

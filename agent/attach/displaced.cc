@@ -7,11 +7,13 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "agent/census/kill.h"
 #include "agent/census/process_table.h"
+#include "agent/slot/folder_now.h"
 #include "agent/slot/slot_census.h"
 #include "base/clock.h"
 
@@ -23,8 +25,6 @@ namespace fs = std::filesystem;
 // A keeper that is asked to end gives its tasks 30 s, and what it then kills 10 s more.
 constexpr std::chrono::seconds kKeeperLimit{45};
 constexpr int kPauseMs = 50;
-// What the kernel appends to the path of what was removed (proc(5)).
-constexpr std::string_view kDeleted = " (deleted)";
 
 std::vector<ProcessInfo> Called(std::string_view name, const SlotFolder& folder) {
   std::vector<ProcessInfo> processes = FindSlotProcesses(folder, {getpid()});
@@ -37,11 +37,10 @@ std::vector<ProcessInfo> Called(std::string_view name, const SlotFolder& folder)
 }  // namespace
 
 SlotFolder DisplacedFolder() {
-  const std::string path = fs::read_symlink("/proc/self/cwd");
+  const auto [slot, is_removed] = PathOfWorkingFolder();
   std::error_code error;
-  if (fs::equivalent(path, "/proc/self/cwd", error)) return SlotFolder(path);  // it was moved
-  if (path.ends_with(kDeleted)) return SlotFolder(path.substr(0, path.size() - kDeleted.size()));
-  const fs::path slot(path);
+  const bool was_moved = fs::equivalent(slot, "/proc/self/cwd", error);
+  if (is_removed || was_moved) return SlotFolder(slot);
   // The last names are those that its processes are known by.
   return SlotFolder(fs::path("/proc/self/cwd/../..") / slot.parent_path().filename() /
                     slot.filename());

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "agent/process/run_folder.h"
+#include "agent/slot/folder_now.h"
 #include "agent/slot/run_folders.h"
 #include "agent/slot/slot_folder.h"
 #include "agent/tasks/container_spec.h"
@@ -67,6 +71,17 @@ std::string WhyLost(const RunState& state) {
       "{}; {}",
       is_restarted ? "its host was restarted" : "its exit status was lost with its holder",
       kOutputLost);
+}
+
+// nullopt: it is there. This process works in it.
+std::optional<std::string> WhyFolderIsGone(const SlotFolder& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder.path(), error) || error) return std::nullopt;
+  const std::string name = "the job's folder " + folder.path().string();
+  const FolderNow now = PathOfWorkingFolder();
+  if (now.is_removed) return name + " was removed while it ran";
+  if (now.path == folder.path()) return name + " cannot be seen (is its file system mounted?)";
+  return fmt::format("{} was renamed while it ran: it is {}", name, now.path.string());
 }
 
 }  // namespace
@@ -305,11 +320,7 @@ void HostTasks::Update(TaskRun& task, const RunView& view) {
     task.keeper_knows = true;
   }
   if (IsLost(task, state, keeper_.handover().keeper_lost)) {
-    std::error_code error;
-    const bool is_gone = !std::filesystem::exists(folder_.path(), error) && !error;
-    return GiveUp(task, is_gone ? fmt::format("the job's folder {} was removed while it ran",
-                                              folder_.path().string())
-                                : WhyLost(state));
+    return GiveUp(task, WhyFolderIsGone(folder_).value_or(WhyLost(state)));
   }
   const bool ended = state.exit && !state.holder_running;
   if (state.exit && !task.exit_seen) task.exit_seen = SystemClock().Now();

@@ -262,6 +262,18 @@ class Pull(unittest.TestCase):
                 self.user.run("down", "--purge", "--yes", job).expect(0)
                 wait_for(lambda: not any(host.processes() for host in self.hosts), "the login shells have left")
 
+    def test_a_task_whose_folder_is_hidden_as_it_ends_is_told_so(self):
+        file = self.user.write("cluster.toml", clusters.over_ssh("job", shell("exec sleep infinity"), self.hosts, layout="mirrored"))
+        self.user.run("up", "-d", file).expect(0)
+        self.user.wait_until_tasks_run("job")
+        self.cover_home(1)
+        self.user.run("down", "job")
+        said = self.user.run("events", "job").expect(0).out
+        self.assertIn("h1 cannot be seen", said)
+        self.assertNotIn("removed", said)
+        self.uncover_home(1)
+        self.user.run("down", "job").expect(0)
+
     def test_a_job_without_files_has_lost_none(self):
         """tfdist itself removes what it sent."""
         self.run_job("true")
