@@ -28,7 +28,7 @@ class Owners {
   // `plan` is borrowed, with all slots.
   explicit Owners(const Plan& plan) : plan_(plan) {
     for (JobRecord& record : LoadRecords()) {
-      if (record.last_seen.is_over()) over_.insert(record.id);
+      if (record.last_seen.is_over() || HasNeverBegun(record)) over_.insert(record.id);
       if (record.name == plan.name && IsOfAnotherProject(record, plan))
         of_other_projects_[record.id] = ProjectOf(record);
       hosts_[record.id] = std::move(record.hosts);

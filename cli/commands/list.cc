@@ -59,10 +59,17 @@ std::string EndedText(const LastSeen& seen) {
   return seen.ended_ns == 0 ? "" : UtcText(seen.ended_here_ns());
 }
 
+// Hosts may still hold agents of one that never began; nothing of it starts any more.
+std::string_view StateIn(const JobRecord& record) {
+  LastSeen seen;
+  seen.stage = LastSeen::Stage::kNotStarted;
+  return StateName(HasNeverBegun(record) ? seen : record.last_seen);
+}
+
 json RowJson(const JobRecord& record) {
   return {{"job", record.id},
           {"name", record.name},
-          {"state", StateName(record.last_seen)},
+          {"state", StateIn(record)},
           {"why", record.last_seen.why},
           {"created", record.created},
           {"started_by", record.started_by},
@@ -168,7 +175,7 @@ int ListJobs(const std::vector<std::string>& labels) {
   std::vector<std::vector<std::string>> rows = {
       {"JOB", "STATE", "AGE", "LASTED", "HOSTS", "TASKS", "FILE OR COMMAND"}};
   for (const JobRecord& record : records) {
-    rows.push_back({Harmless(record.id), Harmless(StateName(record.last_seen)),
+    rows.push_back({Harmless(record.id), Harmless(StateIn(record)),
                     Span(WallClockNanoseconds() - CreatedNanoseconds(record)), Lasted(record),
                     std::to_string(CountHosts(record.hosts)), std::to_string(record.tasks.size()),
                     Harmless(StartedFrom(record))});

@@ -52,9 +52,13 @@ struct Surveyed {
 };
 using Surveys = std::map<Machine, Surveyed>;
 
+// Agents that an `up` has left end by themselves.
+bool IsOver(const JobRecord& record) { return record.last_seen.is_over() || HasNeverBegun(record); }
+
 Surveys SurveyHostsOf(const std::vector<const JobRecord*>& records) {
   Surveys surveys;
   for (const JobRecord* record : records) {
+    if (HasNeverBegun(*record)) continue;
     for (const HostPlan& host : record->hosts) {
       Surveyed& surveyed = surveys[MachineOf(*record, host)];
       surveyed.record = record;
@@ -93,6 +97,7 @@ struct Left {
 };
 
 Left WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
+  if (HasNeverBegun(record)) return {};
   std::vector<std::string> with_files;
   std::vector<std::string> slow;
   std::vector<std::string> silent;
@@ -131,7 +136,7 @@ struct Meant {
   std::string all;
   std::string_view last;
   for (const JobRecord* record : meant.records) {
-    if (record->last_seen.is_over()) continue;
+    if (IsOver(*record)) continue;
     all += fmt::format(
         "{}{} is not over ({})", all.empty() ? "" : ", ", record->id,
         IsLeftByItsUp(*record) ? WhyItIsLeft(*record) : std::string(StateName(record->last_seen)));
@@ -146,7 +151,7 @@ Meant MeantBy(const std::vector<JobRecord>& records, const std::string& word) {
   Meant meant{{}, {.named = true}};
   for (const JobRecord& record : records) {
     if (record.id != word && record.name != word) continue;
-    ++(record.last_seen.is_over() ? meant.jobs.finished : meant.jobs.running);
+    ++(IsOver(record) ? meant.jobs.finished : meant.jobs.running);
     meant.jobs.by_id = record.id == word;
     meant.records.push_back(&record);
   }
@@ -272,7 +277,8 @@ json StayingJson(const std::vector<JobRecord>& records,
     kept.push_back(KeptJson(*record, WhatIsLeft(*record, surveys).why));
   }
   for (const JobRecord& record : records) {
-    if (IsLeftByItsUp(record)) kept.push_back(KeptJson(record, WhyItIsLeft(record)));
+    if (IsLeftByItsUp(record) && !IsOver(record))
+      kept.push_back(KeptJson(record, WhyItIsLeft(record)));
   }
   return kept;
 }
@@ -302,10 +308,10 @@ int PruneCommand(const PruneArguments& arguments) {
   if (!arguments.jobs.empty()) return ForgetNamed(records, arguments);
   std::vector<const JobRecord*> over;
   for (const JobRecord& record : records) {
-    if (record.last_seen.is_over()) over.push_back(&record);
+    if (IsOver(record)) over.push_back(&record);
   }
   const size_t running = records.size() - over.size();
-  // A job that is noted as not started, too: its `up` may have got no answer.
+  // Of a job that is noted as not started, too, where its `up` may have got no answer.
   const Surveys surveys = SurveyHostsOf(over);
   const auto kept = std::stable_partition(over.begin(), over.end(), [&](const JobRecord* record) {
     return WhatIsLeft(*record, surveys).why.empty();
@@ -332,7 +338,7 @@ int PruneCommand(const PruneArguments& arguments) {
     if (arguments.json) return PrintPruneAsJson(forgotten, StayingJson(records, rest, surveys));
     SayWhatIsForgotten(forgotten, records.size());
     for (const JobRecord& record : records) {
-      if (!IsLeftByItsUp(record)) continue;
+      if (!IsLeftByItsUp(record) || IsOver(record)) continue;
       Print("kept {}: {}; {}\n", record.id, WhyItIsLeft(record), HowToEndWhatIsLeft(record));
     }
   });

@@ -473,6 +473,10 @@ class Launch {
     if (!running.empty()) return Replace(running);
     mark_->HostsAreAsked();
     SaveRecord(record_);
+    cargo_.before_commit = [record = record_]() mutable {
+      record.last_seen.may_have_begun = true;
+      SaveRecord(record);
+    };
     AskGit();
     const TimePoint begin = SystemClock().Now();
     Deployment::Outcome outcome;
@@ -782,6 +786,7 @@ class Launch {
   void KeepRecordIfNeeded(const std::string& why) {
     if (!in_doubt_ && left_.empty()) return RemoveRecord(record_.id);
     if (!in_doubt_) record_.last_seen.stage = LastSeen::Stage::kNotStarted;
+    record_.last_seen.may_have_begun = in_doubt_;
     record_.last_seen.why = why;
     TrySaveRecord(record_);
   }
@@ -815,6 +820,7 @@ class Launch {
   int Committed(Attached coordinator) {
     NoteGit();
     record_.last_seen.stage = LastSeen::Stage::kRunning;
+    record_.last_seen.may_have_begun = true;
     record_.last_seen.began_ns = WallClockNanoseconds();
     TrySaveRecord(record_);
     mark_.reset();

@@ -1052,6 +1052,7 @@ void Deployment::DialCoordinator(Host& host) {
 }
 
 void Deployment::Commit(Host& host) {
+  cargo_.before_commit();
   committing_ = true;
   protocol::JobPlan job = cargo_.job;
   SetAddresses(addresses_, job.slots);

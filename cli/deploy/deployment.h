@@ -56,6 +56,7 @@ struct Cargo {
   std::optional<protocol::KeptClaim> kept;          // where a task names {keep}
   std::vector<std::unique_ptr<DataParts>> data;     // that tasks name and that is sent
   std::vector<std::unique_ptr<ImageParts>> images;  // of tasks, those of this machine
+  std::function<void()> before_commit;  // the first host may begin the job after it; throws Error
 };
 
 // How far files have come to the hosts.

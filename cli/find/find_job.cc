@@ -38,7 +38,9 @@ std::vector<JobRecord> RecordsWhere(auto matches) {
   return records;
 }
 
-bool MayRun(const JobRecord& record) { return record.last_seen.may_run(); }
+bool MayRun(const JobRecord& record) {
+  return record.last_seen.may_run() && !HasNeverBegun(record);
+}
 
 // Several `up`s of one name: the first host lets one of them in and refuses the others.
 bool AreBroughtUpAtOnce(const std::vector<const JobRecord*>& running) {
@@ -55,7 +57,7 @@ bool HasBegun(const JobRecord* record) {
 
 // It may have begun all the same, just before its `up` was killed.
 bool MayHaveBegun(const JobRecord& record) {
-  return IsLeftByItsUp(record) && record.last_seen.why != kUpWasKilled;
+  return IsLeftByItsUp(record) && !HasNeverBegun(record);
 }
 
 // Who ends a job may mean one that is left, but for one of a running job's name: its first host has

@@ -84,7 +84,13 @@ std::string HowToEndWhatIsLeft(const JobRecord& record) {
 void LookAgain(std::vector<JobRecord>& records) {
   std::vector<JobRecord*> asked;
   for (JobRecord& record : records) {
-    if (!record.last_seen.is_over()) asked.push_back(&record);
+    if (record.last_seen.is_over()) continue;
+    if (!HasNeverBegun(record)) {
+      asked.push_back(&record);
+    } else if (record.last_seen.why.empty()) {
+      record.last_seen.why = WhyItIsLeft(record);
+      NoteLastSeen(record, record.last_seen);
+    }
   }
   (void)ForEachHost(asked.size(), [&](size_t at) { asked[at]->last_seen = Ask(*asked[at]); });
   for (const JobRecord* record : asked) NoteLastSeen(*record, record->last_seen);

@@ -14,7 +14,7 @@ std::string WhyItIsLeft(const JobRecord& record);
 // "tfdist down train-1 ends what it left"
 std::string HowToEndWhatIsLeft(const JobRecord& record);
 
-// Asks slot 0 of each job that is not known to be over, all at once and for at most 10 s, and notes
+// Asks slot 0 of each job that may have begun and is not known to be over, all at once and for at most 10 s, and notes
 // the answers in `records` and on the disk. What does not answer stays as it was.
 void LookAgain(std::vector<JobRecord>& records);
 

@@ -163,9 +163,13 @@ std::string_view StageName(LastSeen::Stage stage) {
 }
 
 json ToJson(const LastSeen& seen) {
-  return {
-      {"stage", StageName(seen.stage)}, {"result", seen.result},     {"why", seen.why},
-      {"began_ns", seen.began_ns},      {"ended_ns", seen.ended_ns}, {"ahead_ns", seen.ahead_ns}};
+  return {{"stage", StageName(seen.stage)},
+          {"result", seen.result},
+          {"why", seen.why},
+          {"began_ns", seen.began_ns},
+          {"ended_ns", seen.ended_ns},
+          {"ahead_ns", seen.ahead_ns},
+          {"may_have_begun", seen.may_have_begun}};
 }
 
 LastSeen LastSeenFromJson(const json& value) {
@@ -179,7 +183,9 @@ LastSeen LastSeenFromJson(const json& value) {
   if (seen.why == protocol::kAllHaveSucceeded) seen.why.clear();  // an earlier version kept it
   value.at("began_ns").get_to(seen.began_ns);
   value.at("ended_ns").get_to(seen.ended_ns);
-  seen.ahead_ns = value.value("ahead_ns", int64_t{0});  // records of earlier versions lack it
+  // Records of earlier versions lack them.
+  seen.ahead_ns = value.value("ahead_ns", int64_t{0});
+  seen.may_have_begun = value.value("may_have_begun", true);
   return seen;
 }
 
@@ -567,6 +573,15 @@ bool IsLeftByItsUp(const JobRecord& record) {
   return record.last_seen.stage == LastSeen::Stage::kStarting && !WhoBringsUp(record);
 }
 
+bool HasNeverBegun(const JobRecord& record) {
+  if (record.elsewhere || record.last_seen.may_have_begun) return false;
+  if (record.last_seen.stage == LastSeen::Stage::kNotStarted) return true;
+  if (!IsLeftByItsUp(record)) return false;
+  // What was read of it before its `up` went may lack that it has begun.
+  const auto now = LoadRecord(PathOf(record.id));
+  return !now || !now->last_seen.may_have_begun;
+}
+
 std::vector<const JobRecord*> ThatMayRun(const std::vector<JobRecord>& records) {
   std::vector<const JobRecord*> found;
   for (const JobRecord& record : records) {
@@ -599,6 +614,7 @@ JobRecord MakeRecord(const Plan& plan, std::string id, std::string plan_sha256) 
   record.shared = plan.shared;
   record.keeps = std::ranges::any_of(plan.tasks, protocol::NamesKeptFolder<TaskOnHost>);
   record.clients = ContainerClientsOf(plan);
+  record.last_seen.may_have_begun = false;
   record.logdir = plan.logdir;
   record.silent_after_ms = plan.silent_after_ms;
   record.settings = SettingsOf(plan);

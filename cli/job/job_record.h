@@ -33,6 +33,8 @@ struct LastSeen {
   int64_t began_ns = 0;  // wall clock; 0: not known
   int64_t ended_ns = 0;
   int64_t ahead_ns = 0;  // how far the clock of these times is ahead of this machine's
+  bool may_have_begun =
+      true;  // its `up` has asked the first host to begin it, or that is not known
   [[nodiscard]] bool may_run() const {
     return stage == Stage::kStarting || stage == Stage::kRunning;
   }
@@ -134,6 +136,9 @@ std::optional<std::string> StopBringUp(std::string_view id, TimePoint deadline);
 std::optional<std::string> WhoBringsUp(const JobRecord& record);
 // The record says that the job is brought up, and no `up` is at it.
 bool IsLeftByItsUp(const JobRecord& record);
+
+// Its `up` is gone, and has asked no host to begin it: it will never run, and no task has written anything.
+bool HasNeverBegun(const JobRecord& record);
 
 // Those of `records` that may run, without those that are left by their `up`. A host lets in one job of a name at a time: one that is still brought up
 // beside a running one of its name on its first host will be refused, and is left out.

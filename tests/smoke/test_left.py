@@ -75,13 +75,30 @@ class LeftByUp(OverSsh):
         self.assertIn(f"the event log of job {left} is not there: {KILLED}\n  try: tfdist down {left} ends what", why.err)
         self.assert_told(left, "h1: connection lost")
         self.assert_told(left, KILLED)
-        pruned = self.run_well("prune")
-        self.assertIn("forgot 1 of 2 jobs", pruned)
-        self.assertIn(f"kept {left}: {KILLED}; tfdist down {left} ends what it left\n", pruned)
         self.run_well("down")
         self.assert_nothing_left(self.hosts)
-        self.assertIn("forgot 1 job; ", self.run_well("prune"))
+        self.assertIn("forgot 2 of 2 jobs; ", self.run_well("prune"))
         self.assertEqual(list((self.user.folder / ".local/state/tfdist/jobs").iterdir()), [])
+
+    def test_nobody_waits_for_the_hosts_of_a_killed_up(self):
+        """It has asked none of them to begin its job, so that none needs to be asked whether it has."""
+        up = self.begin()
+        left = self.user.job_id()
+        up.kill()
+        up.wait()
+        self.hosts[0].freeze()
+        self.addCleanup(self.hosts[0].thaw)
+        self.run_well("up", self.user.write("real.toml", clusters.local("real", shell("echo real output"), slots=1)))
+        begin = time.monotonic()
+        self.assertIn("real output", self.run_well("logs"))
+        states = {row["job"]: (row["state"], row["why"]) for row in json.loads(self.run_well("list", "--json"))}
+        self.assertEqual(states[left], ("not started", KILLED))
+        self.assertIn("forgot 2 of 2 jobs; ", self.run_well("prune"))
+        self.assertLess(time.monotonic() - begin, 10, "a host that hangs was asked")
+        self.hosts[0].thaw()
+        self.hosts[1].thaw()
+        wait_for(lambda: not any(process.argv[1:2] == ["agent"] for host in self.hosts for process in host.processes()),
+                 "the agents end by themselves", 90)
 
     def test_prune_looks_for_results_of_a_job_that_seems_not_to_have_started(self):
         """`up` got no answer to its commit, and the job ran; its first host has lost its folder since."""
