@@ -169,10 +169,12 @@ void BootConversation::FailBeforeMarker(ByteChannel::ReadResult result, TimePoin
       Shown("it printed", noise_ + buffer_) + Shown("stderr", channel_->Stderr());
   const std::string_view limit = LimitRemedy(said);
   const std::string remedy(
-      limit.empty() ? "ssh to the host by hand and look at the account's shell and start-up files "
-                      "(~/.bashrc, ~/.zshenv, "
-                      "~/.cshrc), and for a forced command (ForceCommand in its sshd_config)"
-                    : limit);
+      limit.empty()
+          ? "ssh to the host by hand and look at the account's shell and start-up files "
+            "(~/.bashrc, ~/.zshenv, "
+            "~/.cshrc), and for a forced command (ForceCommand in its sshd_config); or it "
+            "may start no process (ulimit -u, pids.max)"
+          : limit);
   if (result == ByteChannel::ReadResult::kTimeout) {
     const auto spent = std::chrono::round<std::chrono::seconds>(SystemClock().Now() - begin);
     throw LostConnection(
@@ -181,7 +183,10 @@ void BootConversation::FailBeforeMarker(ByteChannel::ReadResult result, TimePoin
                     spent.count(), said),
         remedy);
   }
-  throw Error(Phase::kExec, "the login shell ended without running /bin/sh" + said, remedy);
+  throw Error(Phase::kExec,
+              "the login shell ended without running /bin/sh" +
+                  (said.empty() ? "; it said nothing: it may start no process" : said),
+              remedy);
 }
 
 std::string BootConversation::ReadLine(TimePoint deadline) {

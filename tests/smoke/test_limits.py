@@ -5,6 +5,7 @@ import os
 import pathlib
 import resource
 import shutil
+import time
 import unittest
 
 from tests.hosts.hosts import check_possible
@@ -337,13 +338,13 @@ class LowLimits(OverSsh):
         up = self.warned(file, said)
         self.assertIn("signal 25 (SIGXFSZ): a file was larger than it may be (ulimit -f)", up.err)
 
-    def make_group(self, name):
-        """One of memory, which goes with the test."""
-        group = pathlib.Path("/sys/fs/cgroup/memory", name)
+    def make_group(self, name, kind="memory"):
+        """It goes with the test."""
+        group = pathlib.Path("/sys/fs/cgroup", kind, name)
         try:
             group.mkdir()
         except OSError as error:
-            self.skipTest(f"no memory cgroup can be made here: {error}")
+            self.skipTest(f"no {kind} cgroup can be made here: {error}")
         self.addCleanup(lambda: wait_for(lambda: self.is_removed(group), "the cgroup is empty"))
         return group
 
@@ -388,6 +389,30 @@ class LowLimits(OverSsh):
         self.assertIn(said, up.err)
         self.assertIn("out of memory: the kernel killed it", up.err)
         self.assert_nothing_left(hosts)
+        hosts.stop()
+
+    def test_a_host_that_can_start_no_process_is_told_soon_and_by_its_cause(self):
+        """One more login may begin, or its session as well, or its shell."""
+        group = self.make_group(f"tfdist-test-{os.getpid()}", "pids")
+        hosts = self.start_hosts(1)
+        (group / "cgroup.procs").write_text(str(hosts[0].pid))
+        self.user.run("up", "-d", self.write(hosts, shell("exec sleep infinity"), layout="mirrored")).expect(0)
+        self.user.wait_until_tasks_run()
+        job = self.user.job_id()
+        wait_for(lambda: not [process for process in hosts[0].processes() if "sshd" in process.argv[0]], "no login is left")
+        most = group / "pids.max"
+        for more in range(4):
+            most.write_text(str(int((group / "pids.current").read_text()) + more))
+            for words in (("exec", job, "--", "true"), ("pull", job), ("list", "cluster.toml"), ("down", job)):
+                with self.subTest(more=more, words=words):
+                    begin = time.monotonic()
+                    said = self.user.run(*words)
+                    seconds = time.monotonic() - begin
+                    if more < 3 or said.code != 0:  # down has few needs
+                        self.assertRegex(said.err + said.out, "may start no process|Cannot fork")
+                    self.assertLess(seconds, 10)
+        most.write_text("max")
+        self.user.run("down", job).expect(0)
         hosts.stop()
 
     @staticmethod

@@ -93,9 +93,11 @@ void SshChannel::StartShell(TimePoint deadline) {
                          fmt::format("/bin/sh was not started: {}", connection_->LastError()));
   }
   throw Error(Phase::kExec,
-              fmt::format("the host refuses to run /bin/sh: {}", connection_->LastError()),
-              "ssh to it by hand: a forced command, or a limit of the account (ulimit -u, -n, -v) "
-              "may be why");
+              fmt::format("the host refuses to run /bin/sh: it may start no process (its limit is "
+                          "reached), or only a forced command; libssh2 says: {}",
+                          connection_->LastError()),
+              "end processes there, or raise the limit (ulimit -u, pids.max, TasksMax); ssh to it "
+              "by hand shows a forced command");
 }
 
 cli::ByteChannel::ReadResult SshChannel::Read(std::string& out, TimePoint deadline) {

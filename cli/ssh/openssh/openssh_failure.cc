@@ -370,10 +370,13 @@ LoginFailure Explain(std::string_view all, std::string_view said, const std::str
                           Shown(line), words.empty() ? "" : "; on the way: ", words),
               std::string(kNoWayThere), true};
     }
-    return {saying.kind, saying.phase,
+    return {saying.kind,
+            saying.phase,
             fmt::format("ssh says: {}{}{}", Shown(line), before.empty() ? "" : "; ",
                         before.empty() ? "" : before.back()),
-            std::string(saying.remedy)};
+            std::string(saying.remedy),
+            false,
+            hung_up && before.empty()};
   }
   return {Kind::kUnreachable, Phase::kConnect,
           said.empty() ? "ssh failed and said nothing"
@@ -408,6 +411,16 @@ LoginFailure ExplainLogin(std::string_view all, const std::string& name, const H
   LoginFailure failure = Explain(all, WithoutSteps(all), name, host);
   const std::string words = WordsOfHost(all);
   if (!words.empty()) failure.cause += "; the host says: " + words;
+  failure.is_wordless = failure.is_wordless && words.empty();
+  return failure;
+}
+
+LoginFailure GivenUpWordless(LoginFailure failure) {
+  failure.cause += "; its sshd gave no reason: it may start no process (its limit is reached)";
+  failure.remedy =
+      "end processes there, or raise the limit (pids.max, TasksMax); else its sshd's log says why "
+      "(journalctl -u ssh): too many logins at once (MaxStartups), or failed ones "
+      "(PerSourcePenalties)";
   return failure;
 }
 

@@ -25,11 +25,16 @@ struct LoginFailure {
   std::string cause;
   std::string remedy;
   bool is_on_the_way = false;  // the program that connects ssh to the host has given no way
+  // kBusy: the host itself gave no reason, as one that has too many logins does.
+  bool is_wordless = false;
 };
 
 // `said`: at LogLevel DEBUG1, which has ssh's steps too. `name`: what ssh was given, `host`: what that means. The texts are those of
 // OpenSSH 9.2, and of sshd 9.8; what is worded otherwise is shown as it is.
 LoginFailure ExplainLogin(std::string_view said, const std::string& name, const HostConfig& host);
+
+// `failure`: of a host that was asked for a while and gave no reason.
+LoginFailure GivenUpWordless(LoginFailure failure);
 
 // What the host has said before the login (a banner, why it lets nobody in), on one line.
 std::string WordsOfHost(std::string_view said);

@@ -471,6 +471,32 @@ std::optional<LoginFailure> LogInWith(Patience patience, Words words, Logins& lo
   return failure;
 }
 
+// A host that hangs up without a word has no reason that goes by itself, as far as one knows; one that has too many logins says
+// so, in one of some tries: its words may be lost.
+constexpr std::chrono::milliseconds kWordlessLimit{5'000};
+
+// What this process has found out: hosts that did so to the end. The next login is tried once.
+class WordlessHosts {
+ public:
+  [[nodiscard]] bool Has(const std::string& host) {
+    const MutexLock lock(mutex_);
+    return hosts_.contains(host);
+  }
+  void Set(const std::string& host, bool is_wordless) {
+    const MutexLock lock(mutex_);
+    is_wordless ? (void)hosts_.insert(host) : (void)hosts_.erase(host);
+  }
+
+ private:
+  Mutex mutex_;
+  std::set<std::string> hosts_ GUARDED_BY(mutex_);
+};
+
+WordlessHosts& AllWordlessHosts() {
+  static WordlessHosts hosts;
+  return hosts;
+}
+
 // All of it: again where the host is busy or slow, or a firewall may count connections.
 std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& target,
                                               const HostConfig& host,
@@ -478,6 +504,11 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
                                               const std::string& socket, TimePoint& deadline) {
   const Limits& limits = target.limits;
   TimePoint give_up = Within(limits.busy, deadline);
+  const std::string door = fmt::format("{} {} {}", host.host_name, host.port, host.gateway);
+  const TimePoint wordless_end =
+      SystemClock().Now() + (AllWordlessHosts().Has(door) ? std::chrono::milliseconds(0)
+                                                          : std::min(kWordlessLimit, limits.busy));
+  bool is_wordless = true;
   RefusedPort port(target, host);
   auto patience = Patience::kUsual;
   auto words = jump ? Words::kAll : Words::kOfSsh;
@@ -488,6 +519,8 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
       words = Words::kOfSsh;
       continue;
     }
+    is_wordless = is_wordless && (!failure || failure->is_wordless);
+    if (!failure || !is_wordless) AllWordlessHosts().Set(door, false);
     if (!failure) {
       RememberConnection(target, host);
       return std::nullopt;
@@ -515,6 +548,10 @@ std::optional<LoginFailure> LogInWithPatience(Logins& logins, const Target& targ
     if (HasEnded(jump) || failure->kind != LoginFailure::Kind::kBusy ||
         (!host.gateway.empty() && !jump) || SystemClock().Now() + pause > give_up) {
       return failure;
+    }
+    if (is_wordless && SystemClock().Now() + pause > wordless_end) {
+      AllWordlessHosts().Set(door, true);
+      return GivenUpWordless(std::move(*failure));
     }
     poll(nullptr, 0, static_cast<int>(pause.count()));
   }
