@@ -456,6 +456,7 @@ EndReport EndJob(const JobRecord& record, bool force, std::string_view command) 
     report.details.push_back(UnseenWorkOf(client));
   }
   NoteEnd(record, state, report.all_confirmed(), why);
+  NoteToldToEnd(record, report.all_confirmed() ? "" : why);
   return report;
 }
 

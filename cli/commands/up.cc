@@ -228,6 +228,18 @@ int LeaveIt(const JobRecord& record, const OutputClosed& error) {
   return error.reader_left() ? kExitOutputClosed : kExitOutput;
 }
 
+// Ctrl-C ends a job on all hosts that answer, whether or not the first one does.
+void EndWithoutTheFirst(const JobRecord& record, Interrupts& interrupts) {
+  Say("tfdist: {}: no agent of the job answers there; ending it on each host itself\n",
+      record.hosts.at(0).name);
+  const EndAtInterrupt ends(
+      [&record] {
+        return fmt::format("job {} may be ending: tfdist down {}", record.id, record.id);
+      },
+      interrupts);
+  PrintEndReport(record, EndJob(record, false, kUpWasInterrupted));
+}
+
 int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts, Started started,
            const UpArguments& arguments) {
   const bool quiet = arguments.quiet;
@@ -254,6 +266,7 @@ int Follow(const JobRecord& record, Attached coordinator, Interrupts& interrupts
     const bool succeeded = state.result == protocol::JobResult::kSucceeded;
     ReportEnd(record, state, quiet);
     if (state.phase == protocol::JobPhase::kEnded && !quiet) SayWhereResultsLie(record);
+    if (follower.left_unended()) EndWithoutTheFirst(record, interrupts);
     if (follower.interrupted() && started == Started::kElsewhere) {
       Say("tfdist: leaving; the job goes on: tfdist logs -f {0}; tfdist down {0} ends it\n",
           record.id);
@@ -349,10 +362,14 @@ int JoinIt(const Plan& plan, const JobRecord& record, Interrupts& interrupts,
   return Follow(record, {}, interrupts, Started::kElsewhere, arguments);
 }
 
-// Of other first hosts, it must be this very file that started it: its hosts have changed since.
+// Of other first hosts, it must be this very file that started it, or no file of this project: its hosts have changed since.
+bool IsOfThisProgram(const JobRecord& running, const Plan& plan) {
+  return HasFirstHostOf(running, plan) ||
+         (running.file == plan.file && !(plan.file.empty() && IsOfAnotherProject(running, plan)));
+}
+
 bool MayBeReplaced(const JobRecord& running, const Plan& plan) {
-  return !Known(running.id) || HasFirstHostOf(running, plan) ||
-         (!plan.file.empty() && running.file == plan.file);
+  return IsOfThisProgram(running, plan) || !Known(running.id);
 }
 
 // "; alice@laptop started it 3h02m ago".
@@ -594,9 +611,11 @@ class Launch {
   [[nodiscard]] std::vector<JobRecord> RunningNow() const {
     std::vector<JobRecord> running;
     for (JobRecord& known : LoadRecords()) {
-      const bool is_meant = HasFirstHostOf(known, plan_) && known.name == record_.name &&
-                            (arguments_.replace || known.plan_sha256 == record_.plan_sha256);
-      if (is_meant && known.last_seen.stage == LastSeen::Stage::kRunning && SaysThatItRuns(known)) {
+      const bool is_this = arguments_.replace ? IsOfThisProgram(known, plan_)
+                                              : HasFirstHostOf(known, plan_) &&
+                                                    known.plan_sha256 == record_.plan_sha256;
+      if (is_this && known.name == record_.name &&
+          known.last_seen.stage == LastSeen::Stage::kRunning && SaysThatItRuns(known)) {
         running.push_back(std::move(known));
       }
     }
@@ -692,7 +711,27 @@ class Launch {
     for (const NameWarning& one : outcome.warnings_of_shared) PrintWarning(one.text, one.remedy);
   }
 
+  // Of its name, on other hosts: none of these refuses this one for it.
+  [[nodiscard]] bool SayWhatRunsBeside() const {
+    for (const JobRecord& known : LoadRecords()) {
+      const bool may_run = known.name == record_.name && known.id != record_.id &&
+                           known.last_seen.stage == LastSeen::Stage::kRunning;
+      if (!may_run) continue;
+      if (!SaysThatItRuns(known)) return false;  // of many that nobody has looked at one is asked
+      std::vector<std::string> hosts;
+      for (const HostPlan& host : known.hosts) hosts.push_back(host.name);
+      PrintWarning(
+          fmt::format("job {} runs beside this one, on {}: commands need the id of one", known.id,
+                      FoldHosts(hosts)),
+          fmt::format("tfdist down {} ends it{}; --name gives a job a name of its own", known.id,
+                      IsOfThisProgram(known, plan_) ? ", as up --replace does" : ""));
+      return true;
+    }
+    return false;
+  }
+
   void SayWhatIsLeftBehind() const {
+    if (SayWhatRunsBeside()) return;
     if (const auto warning = FilesLeftBehind(record_, LoadRecords())) {
       PrintWarning(warning->text, warning->remedy);
     }
@@ -1112,7 +1151,7 @@ class Launch {
     if (WasStopped(running.id)) return SayThatItWasStopped(running.id);
     SayOfShared(outcome);  // while Ctrl-C can still leave that one running
     const EndReport report = EndForThis(running);
-    if (!report.all_confirmed()) {
+    if (HoldsWhatThisNeeds(running, report)) {
       Say("tfdist: nothing was started in its place: what is left of it may hold ports and GPUs\n");
       return kExitJobFailed;
     }
@@ -1120,6 +1159,21 @@ class Launch {
     again.replace = false;  // once: two that replace each other would never end
     again.set_up = false;   // the rehearsal has run it
     return Launch(plan_, again, Heritage{std::move(interrupts_), running.id, true, {}}).Run();
+  }
+
+  // What is left of it on other hosts takes no port or GPU of this one.
+  [[nodiscard]] bool HoldsWhatThisNeeds(const JobRecord& running, const EndReport& report) const {
+    JobRecord left = running;
+    left.hosts.clear();
+    for (const auto* names : {&report.unconfirmed, &report.unreachable}) {
+      for (const std::string& name : *names) {
+        const auto host = std::ranges::find(running.hosts, name, &HostPlan::name);
+        if (host == running.hosts.end()) return true;  // who knows which one that is
+        left.hosts.push_back(*host);
+      }
+    }
+    return std::ranges::any_of(
+        plan_.hosts, [&](const HostPlan& host) { return HasHost(left, host, plan_.ssh); });
   }
 
   [[nodiscard]] EndReport EndForThis(const JobRecord& running) const {

@@ -11,6 +11,7 @@
 #include "base/failures.h"
 #include "cli/hosts/for_each_host.h"
 #include "cli/job/connector.h"
+#include "cli/job/go_on.h"
 #include "cli/link/bootstrap.h"
 
 namespace tfdist::cli {
@@ -38,6 +39,10 @@ std::string StartAgentAgain(const JobRecord& record, int slot) {
   const bool was_killed =
       host.hello.serving == protocol::Serving::kFolder && host.hello.killed.has_value();
   if (!was_killed) return "";
+  if (const std::string why = WhyToldToEnd(record); !why.empty()) {
+    throw Error(Phase::kControl, fmt::format("job {} was told to end: {}", record.id, why),
+                CommandToEndTheRest(record));
+  }
   const std::string& name = record.hosts.at(static_cast<size_t>(slot)).name;
   try {
     const protocol::Json answer =

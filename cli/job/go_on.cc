@@ -13,7 +13,14 @@ std::string CommandToStartAgain(const JobRecord& record, int slot) {
                      has_tasks ? " @" + record.hosts.at(static_cast<size_t>(slot)).name : "");
 }
 
+std::string CommandToEndTheRest(const JobRecord& record) {
+  return fmt::format("tfdist down {} again ends what is left", record.id);
+}
+
 std::string WhatGoesOnWith(const JobRecord& record, const std::string& killed) {
+  if (const std::string why = WhyToldToEnd(record); !why.empty()) {
+    return fmt::format("it was told to end ({}); {}", why, CommandToEndTheRest(record));
+  }
   std::string down = fmt::format("tfdist down {} ends what is left", record.id);
   // The nodes of an allocation that has ended are others' by now.
   if (killed.empty() || !record.hosts.at(0).slurm_job.empty()) return down;

@@ -231,6 +231,7 @@ json ToJson(const JobRecord& record) {
           {"ssh", ToJson(record.ssh)},
           {"shared", record.shared},
           {"clients", record.clients},
+          {"told_to_end", record.told_to_end},
           {"logdir", record.logdir},
           {"silent_after_ms", record.silent_after_ms},
           {"keeps", record.keeps},
@@ -266,6 +267,7 @@ JobRecord RecordFromJson(const json& value) {
   record.started_by = value.value("started_by", "");
   record.shared = value.value("shared", record.shared);
   record.clients = value.value("clients", record.clients);
+  record.told_to_end = value.value("told_to_end", record.told_to_end);
   record.logdir = value.value("logdir", record.logdir);
   record.silent_after_ms = value.value("silent_after_ms", record.silent_after_ms);
   record.keeps = value.value("keeps", false);
@@ -674,6 +676,14 @@ void TrySaveRecord(const JobRecord& record) {
   }
 }
 
+// A host that has named the id of another job speaks for its own hosts only.
+std::optional<JobRecord> RecordNow(const JobRecord& record) {
+  auto known = LoadRecord(PathOf(record.id));
+  const bool is_it =
+      known && IsSamePlace(known->hosts.at(0), known->ssh, record.hosts.at(0), record.ssh);
+  return is_it ? std::move(known) : std::nullopt;
+}
+
 bool IsKnownHere(std::string_view id) { return std::filesystem::exists(PathOf(id)); }
 
 void RemoveRecord(std::string_view id) {
@@ -682,14 +692,24 @@ void RemoveRecord(std::string_view id) {
 }
 
 void NoteLastSeen(const JobRecord& record, const LastSeen& seen) {
-  auto known = LoadRecord(PathOf(record.id));
+  auto known = RecordNow(record);
   if (!known || known->last_seen == seen) return;
-  // A host that has named the id of another job speaks for its own hosts only.
-  if (!IsSamePlace(known->hosts.at(0), known->ssh, record.hosts.at(0), record.ssh)) return;
   if (known->last_seen.stage == LastSeen::Stage::kEnded) return;
   if (seen.stage == LastSeen::Stage::kStarting && seen.why.empty()) return;
   known->last_seen = seen;
   TrySaveRecord(*known);
+}
+
+void NoteToldToEnd(const JobRecord& record, const std::string& why) {
+  auto known = RecordNow(record);
+  if (!known || known->told_to_end == why) return;
+  known->told_to_end = why;
+  TrySaveRecord(*known);
+}
+
+std::string WhyToldToEnd(const JobRecord& record) {
+  const auto known = RecordNow(record);
+  return known ? known->told_to_end : "";
 }
 
 std::vector<JobRecord> LoadRecords() {

@@ -86,8 +86,9 @@ struct JobRecord {
     std::string folder = {};   // render.h: FolderOfHost; empty there, too
   };
   std::vector<Task> tasks;
-  Settings settings;                         // of the whole job
-  std::vector<std::string> clients;          // plan/container_clients.h
+  Settings settings;                 // of the whole job
+  std::vector<std::string> clients;  // plan/container_clients.h
+  std::string told_to_end;  // by which command, where not all of its hosts have confirmed the end
   std::map<std::string, std::string> files;  // of the workdir: path -> short hash (workdir_files.h)
   JobOrigin origin;
   std::map<std::string, std::string> labels;  // the user's own notes
@@ -178,6 +179,9 @@ bool IsKnownHere(std::string_view id);
 // Notes it in the job's record by TrySaveRecord, where this machine has one that has the same first host; an end that is
 // noted stays, and "starting" without a reason says nothing.
 void NoteLastSeen(const JobRecord& record, const LastSeen& seen);
+// JobRecord::told_to_end, of a job that was saved before; and what its record says of that now.
+void NoteToldToEnd(const JobRecord& record, const std::string& why);
+std::string WhyToldToEnd(const JobRecord& record);
 // Newest first. A file that cannot be read as a record is passed over, with a line on stderr. Throws Error(kFiles) where the
 // folder cannot be read.
 std::vector<JobRecord> LoadRecords();

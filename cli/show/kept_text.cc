@@ -112,10 +112,10 @@ std::optional<NameWarning> FilesLeftBehind(const JobRecord& record,
   }
   if (left.empty()) return std::nullopt;
   return NameWarning{
-      .text =
-          fmt::format("the last job called {} ({}) ran on {} too: what its tasks wrote there, if "
-                      "anything, no task of this job finds",
-                      record.name, last->id, FoldHosts(left)),
+      .text = fmt::format("the last job called {} ({}) ran on {}{}: what its tasks wrote there, if "
+                          "anything, no task of this job finds",
+                          record.name, last->id, FoldHosts(left),
+                          left.size() < last->hosts.size() ? " too" : ""),
       .remedy = fmt::format("tfdist pull {} brings it home; what tasks write into {{keep}}, the "
                             "next job on the same hosts finds",
                             last->id)};

@@ -175,6 +175,7 @@ Attached JobFollower::ToFollow(Attached attached) const {
 std::optional<Error> JobFollower::Abandoned() const {
   if (state_.phase == protocol::JobPhase::kEnded) return std::nullopt;
   const std::string killed = attached_.hello.killed.value_or("");
+  if (not_again_ && !WhyToldToEnd(record_).empty()) return not_again_;
   std::string cause = "the job has not ended, and no agent of it runs any more";
   if (!killed.empty()) cause += ": " + killed;
   std::string remedy = WhatGoesOnWith(record_, killed);
@@ -641,7 +642,7 @@ void JobFollower::HandleInterrupts(int count) {
     }
     printer_.Note("tfdist: {}",
                   force ? "killing all tasks" : "ending the job (Ctrl-C again: at once)");
-    RequestStop("tfdist up was interrupted", force);
+    RequestStop(std::string(kUpWasInterrupted), force);
     say_who_runs_at_ = Now() + kSlowEnd;
   }
 }
@@ -652,8 +653,9 @@ void JobFollower::LeaveFolders() {
   printer_.Note("tfdist: leaving; the rest of the output: tfdist logs {}", record_.id);
   const auto abandoned = events_done_ ? Abandoned() : std::nullopt;
   if (!abandoned) return;
+  left_unended_ = options_.interrupt_stops_job;
   printer_.Note("tfdist: {}", abandoned->what());
-  printer_.Note("  try: {}", abandoned->remedy());
+  if (!left_unended_) printer_.Note("  try: {}", abandoned->remedy());
 }
 
 void JobFollower::SendStop() {
@@ -832,8 +834,11 @@ void JobFollower::WaitBeforeTry() {
   pollfd interrupt{interrupts_.fd(), POLLIN, 0};
   poll(&interrupt, 1, static_cast<int>(pause.count()));
   if (interrupts_.Take() == 0) return;
-  printer_.Note("tfdist: leaving without a connection; the job was not ended: tfdist down {}",
-                record_.id);
+  left_unended_ = options_.interrupt_stops_job;
+  if (!left_unended_) {
+    printer_.Note("tfdist: leaving without a connection; the job was not ended: tfdist down {}",
+                  record_.id);
+  }
   ++interrupts_seen_;
   quit_ = true;
 }

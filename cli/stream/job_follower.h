@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@
 #include "job/state.h"
 
 namespace tfdist::cli {
+
+inline constexpr std::string_view kUpWasInterrupted = "tfdist up was interrupted";
 
 struct FollowOptions {
   std::vector<std::string> tasks;      // whose output; may be none
@@ -84,6 +87,8 @@ class JobFollower {
   // answer at all, the state that is returned knows nothing.
   protocol::JobState Run();
   [[nodiscard]] bool interrupted() const { return interrupts_seen_ > 0; }
+  // By an interrupt that was to end the job, while no agent of its first host answered.
+  [[nodiscard]] bool left_unended() const { return left_unended_; }
   // FollowOptions::until came first.
   [[nodiscard]] bool timed_out() const { return timed_out_; }
   // Some output could not be read, which was said.
@@ -211,6 +216,7 @@ class JobFollower {
   bool incomplete_ = false;
   int64_t ahead_ns_ = 0;
   bool timed_out_ = false;
+  bool left_unended_ = false;
   bool awaited_said_ = false;
   int interrupts_seen_ = 0;
   TimePoint last_output_{};

@@ -1145,7 +1145,7 @@ class LocalJob(unittest.TestCase):
             self.assertEqual(self.user.status(running)["state"], "running")
         replaced = self.user.run("up", "-d", "--replace", other)
         self.assertEqual(replaced.code, 0, replaced)
-        self.assertNotIn(running, replaced.err)
+        self.assertIn(f"job {running} runs beside this one, on 127.0.0.1: ", replaced.err)
         self.assertEqual(self.user.status(running)["state"], "running")
         self.user.run("down", other).expect(0)
         self.assertEqual(self.user.status(running)["state"], "running")

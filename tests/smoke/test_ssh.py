@@ -1044,6 +1044,79 @@ class Faults(OverSsh):
         self.user.run("down").expect(0)
         self.assert_nothing_left(hosts)
 
+    def sleeping_on(self, hosts):
+        return [p.argv for host in hosts for p in host.processes() if p.argv == ["sleep", "infinity"]]
+
+    def test_what_down_has_ended_a_host_that_comes_back_does_not_begin_again(self):
+        """The first one was off when `down` came, and `up` is attached."""
+        hosts = self.start_hosts(3, own_network=True)
+        up = self.user.start("up", self.write(hosts, shell("exec sleep infinity"), layout="mirrored"))
+        self.user.wait_until_tasks_run()
+        job = self.user.job_id()
+        hosts[0].crash()
+        self.assertIn("confirmed on 2 of 3 hosts", self.user.run("down", job).expect(1).err)
+        hosts[0].start(True)
+        hosts[0].wait_until_up()
+        self.assertEqual(up.wait(60), 3)
+        said = up.err.read_text()
+        self.assertRegex(said, rf"job {job} was told to end: tfdist down by \S+\n  try: tfdist down {job} again ends what is left\n")
+        self.assertNotIn("runs again", said)
+        self.assertEqual(self.sleeping_on(hosts), [])
+        status = self.user.run("status", job).out
+        self.assertRegex(status, rf"it was told to end \(tfdist down by \S+\); tfdist down {job} again ends what is left\n")
+        self.assertNotIn("tfdist restart", status)
+        self.assertIn("was told to end", self.user.run("restart", job).expect(3).err)
+        self.user.run("down", job).expect(0)
+        self.assertEqual(self.user.status(job)["state"], "stopped")
+        self.assert_nothing_left(hosts)
+
+    def test_an_interrupt_ends_the_job_on_the_hosts_that_answer(self):
+        hosts = self.start_hosts(3, own_network=True)
+        up = self.user.start("up", self.write(hosts, shell("exec sleep infinity"), layout="mirrored"))
+        self.user.wait_until_tasks_run()
+        hosts[0].crash()
+        wait_for(lambda: "connection lost" in up.err.read_text(), "`up` notices it")
+        up.send_signal(signal.SIGINT)
+        self.assertEqual(up.wait(60), 130)
+        self.assertIn("confirmed on 2 of 3 hosts", up.err.read_text())
+        self.assertEqual(self.sleeping_on(hosts), [])
+
+    def test_replace_goes_on_without_a_host_that_died(self):
+        """It holds nothing that the new job, on the other hosts, needs."""
+        hosts = self.start_hosts(3)
+        self.start_detached(hosts, shell("exec sleep infinity"), layout="mirrored")
+        old = self.user.job_id()
+        hosts[2].crash()
+        file = self.user.write("cluster.toml", clusters.over_ssh("job", shell("exec sleep infinity"), [hosts[0], hosts[1]], layout="mirrored",
+                                                                 ssh_config=hosts.ssh_config))
+        replaced = self.user.run("up", "-d", "--replace", file).expect(0)
+        self.assertIn(f"unreachable: {hosts[2].address}", replaced.err)
+        new = [job for job in json.loads(self.user.run("list", "--json").expect(0).out) if job["job"] != old]
+        self.assertEqual([job["state"] for job in new], ["running"])
+        self.user.run("down", new[0]["job"]).expect(0)
+
+    def test_replace_ends_the_job_of_its_name_on_other_hosts_too(self):
+        hosts = self.start_hosts(2)
+
+        def file_of(host, name="cluster.toml"):
+            return self.user.write(name, clusters.over_ssh("job", shell("exec sleep infinity"), [host], layout="mirrored",
+                                                           ssh_config=hosts.ssh_config))
+        self.user.run("up", "-d", file_of(hosts[0])).expect(0)
+        first = self.user.job_id()
+        beside = self.user.run("up", "-d", file_of(hosts[1])).expect(0)
+        self.assertIn(f"job {first} runs beside this one, on {hosts[0].address}: commands need the id of one\n", beside.err)
+        self.assertIn(f"  try: tfdist down {first} ends it, as up --replace does; ", beside.err)
+        second = [job["job"] for job in json.loads(self.user.run("list", "--json").out) if job["job"] != first]
+        self.user.run("down", *second).expect(0)
+        self.user.run("up", "-d", "--replace", file_of(hosts[1])).expect(0)
+        self.assertEqual(self.user.status(first)["state"], "stopped")
+        self.assertFalse([p for p in hosts[0].processes() if p.argv == ["sleep", "infinity"]])
+        # Another file's is another program's.
+        other = self.user.run("up", "-d", "--replace", file_of(hosts[0], "other.toml")).expect(0)
+        self.assertIn("runs beside this one", other.err)
+        for job in json.loads(self.user.run("list", "--json").out):
+            self.user.run("down", job["job"]).expect(0)
+
     def reboot(self, host):
         host.crash()
         host.start(True)
