@@ -124,7 +124,11 @@ Left WhatIsLeft(const JobRecord& record, const Surveys& surveys) {
   }
   if (!silent.empty()) return {fmt::format("{} did not answer", FoldHosts(silent)), false};
   if (unseen.empty()) return {};
-  return {fmt::format("tfdist's folder cannot be seen on {}", FoldHosts(unseen)), false};
+  return {
+      fmt::format("tfdist's folder cannot be seen on {} (is its file system mounted?); if it was "
+                  "removed: tfdist prune {}",
+                  FoldHosts(unseen), record.id),
+      false};
 }
 
 struct Meant {

@@ -162,6 +162,19 @@ class Pull(unittest.TestCase):
         self.user.run("down", "--purge", "--yes", job).expect(1)
         self.assert_all_is_there_again()
 
+    def test_prune_names_the_command_that_forgets_a_job_whose_folder_was_removed(self):
+        """Nobody can tell it from one that another file system hides."""
+        self.run_job("echo $TFDIST_TASK >result")
+        job = self.user.job_id()
+        wait_for(lambda: not any(host.processes() for host in self.hosts), "the agents have left")
+        for host in self.hosts:
+            shutil.rmtree(host.home / ".cache/tfdist")
+        other = self.user.write("other.toml", clusters.over_ssh("other", shell("true"), self.hosts, layout="mirrored"))
+        self.user.run("up", other).expect(0)
+        command = re.search(f"^kept {job}: .*; if it was removed: tfdist (.*)$", self.user.run("prune").expect(3).out, re.MULTILINE)[1]
+        self.user.run(*command.split()).expect(0)
+        self.assertNotIn(job, self.user.run("list").out)
+
     def test_a_record_of_an_earlier_version_knows_its_folders_by_their_paths(self):
         self.run_job("echo $TFDIST_TASK >result")
         job = self.user.job_id()
