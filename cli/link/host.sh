@@ -202,10 +202,10 @@ show_folder() {
     ! [ -e "$folder" ] || is_open "$folder" || refuse_closed "$folder" || true
   done
   if [ -z "$job" ] || [ -e "$base/$jobs/$job/$slot_prefix$slot" ] || [ -e "$base/$keep/${job%-*-*}" ]; then
-    say "base $(id_of "$base") $base"
+    say "base $(id_in_sight) $base"
     found=${found:-$base}
   else
-    say "lacks $(id_of "$base") $base"
+    say "lacks $(id_in_sight) $base"
   fi
   return 1
 }
@@ -244,6 +244,15 @@ pids_of_slot() {
 id_of() {
   read -r id <"$1/$id_name" || id=''
   case $id in '' | *[!0-9a-f]*) echo - ;; *) echo "$id" ;; esac
+} 2>/dev/null
+
+# The id of `base`; -: not known, or an empty file system lies over its jobs, which may hide some. lost+found: of a new ext4.
+id_in_sight() {
+  if grep -qF " $base/$jobs " /proc/self/mountinfo && [ -z "$(ls -A "$base/$jobs" | grep -vx lost+found)" ]; then
+    echo -
+  else
+    id_of "$base"
+  fi
 } 2>/dev/null
 
 ### run_agent

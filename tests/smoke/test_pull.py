@@ -175,6 +175,20 @@ class Pull(unittest.TestCase):
         self.user.run(*command.split()).expect(0)
         self.assertNotIn(job, self.user.run("list").out)
 
+    def test_a_file_system_over_the_jobs_of_a_host_hides_them(self):
+        self.run_job("echo $TFDIST_TASK >result")
+        job = self.user.job_id()
+        for number, host in enumerate(self.hosts):
+            host.run_as("root", ["mount", "-t", "tmpfs", "-o", f"uid={host.uid},mode=700", "t", "/home/trainer/.cache/tfdist/jobs"])
+        for command in ("pull", "logs", "events"):
+            self.assert_out_of_sight(self.user.run(command, job).expect(3), 0)
+        self.user.run("down", "--purge", "--yes", job).expect(1)
+        self.assertIn(f"kept {job}: tfdist's folder cannot be seen on ", self.user.run("prune").expect(3).out)
+        for host in self.hosts:
+            host.run_as("root", ["umount", "-l", "/home/trainer/.cache/tfdist/jobs"])
+        self.assertEqual(self.pull().code, 0)
+        self.assertEqual(files_below(self.home), ["worker-0/result", "worker-1/result"])
+
     def test_a_record_of_an_earlier_version_knows_its_folders_by_their_paths(self):
         self.run_job("echo $TFDIST_TASK >result")
         job = self.user.job_id()
