@@ -111,6 +111,19 @@ std::optional<Script> ScriptOf(const TaskOnHost& task) {
   return std::nullopt;
 }
 
+// "tool/" of `python3 tool/`: what may be a folder.
+std::optional<std::string> FolderThatPythonRuns(const TaskOnHost& task) {
+  const std::vector<std::string> words = WordsOf(task);
+  if (words.empty() || !words[0].substr(words[0].rfind('/') + 1).starts_with("python"))
+    return std::nullopt;
+  for (size_t at = 1; at < words.size(); ++at) {
+    if (!IsKnown(words[at]) || (words[at].starts_with('-') && TakesNoFile(words[at])))
+      return std::nullopt;
+    if (!words[at].starts_with('-')) return words[at];
+  }
+  return std::nullopt;
+}
+
 // "package.train" of `python3 -m package.train`, `torchrun ... -m package.train` and `accelerate launch -m package.train`,
 // where it is looked for in the folder in which the task starts.
 std::optional<std::string> ModuleOf(const TaskOnHost& task) {
@@ -203,6 +216,30 @@ class Look {
       WorkdirWarning warning = is_below ? WarningOfScript(path) : WarningOfPath(path, *start);
       warning.is_certain = is_below && script->is_opened && !IsBehindLink(path);
       warning.is_of_script = !path.starts_with('/');  // else the hosts say whether they have it
+      warnings.push_back(std::move(warning));
+    }
+  }
+
+  // `python3 tool` runs tool/__main__.py.
+  void AtFolders(std::vector<WorkdirWarning>& warnings) const {
+    std::set<std::string> seen;
+    for (const TaskOnHost& task : plan_.tasks) {
+      const auto folder = FolderThatPythonRuns(task);
+      const auto start = StartFolder(task);
+      if (!folder || !start) continue;
+      const std::string path = ((*start / *folder).lexically_normal() / "").parent_path().string();
+      const bool is_folder = std::ranges::any_of(listing_.entries, [&](const WorkdirEntry& entry) {
+        return entry.path == path && entry.is_folder();
+      });
+      const std::string main = (fs::path(path) / "__main__.py").lexically_normal().string();
+      if (!seen.insert(path).second || sent_.contains(main)) continue;
+      if (!is_folder && path != ".") continue;
+      WorkdirWarning warning = WarningOfScript(main);
+      std::error_code error;
+      if (!fs::exists(*plan_.workdir / main, error))
+        warning.remedy = "python3 runs a folder by its __main__.py: name the script itself";
+      warning.is_certain = true;
+      warning.is_of_script = true;
       warnings.push_back(std::move(warning));
     }
   }
@@ -451,6 +488,7 @@ std::vector<WorkdirWarning> WarningsOfWorkdir(const Plan& plan, const WorkdirLis
   const Look look(plan, listing);
   look.AtStartFolders(warnings);
   look.AtScripts(warnings);
+  look.AtFolders(warnings);
   look.AtModules(warnings);
   look.AtLinks(warnings);
   look.AtVirtualEnvironments(warnings);

@@ -108,6 +108,20 @@ TEST_F(WorkdirWarningsTest, AScriptThatAnIgnoreFileKeepsHereIsNamed) {
               ElementsAre(HasSubstr("train.py stays on this machine")));
 }
 
+TEST_F(WorkdirWarningsTest, AFolderThatPythonCannotRunIsNamed) {
+  Write("sub/train.py");
+  Write("tool/__main__.py");
+  Write("data/part0");
+  const auto no_main = ElementsAre(HasSubstr("there is no sub/__main__.py in the workdir"));
+  EXPECT_THAT(Of({"python3", "sub/"}), no_main);
+  EXPECT_THAT(Of({"python3", "-u", "sub", "--lr", "1"}), no_main);
+  EXPECT_THAT(Of({"python3", "."}), ElementsAre(HasSubstr("there is no __main__.py")));
+  EXPECT_THAT(Of({"python3", "tool/"}), IsEmpty());
+  EXPECT_THAT(Of({"python3", "-m", "tool", "data"}), IsEmpty());
+  EXPECT_THAT(Of({"python3", "-c", "print()", "data"}), IsEmpty());
+  EXPECT_THAT(Of({"python3", "sub/train.py", "data"}), IsEmpty());
+}
+
 TEST_F(WorkdirWarningsTest, AModuleOfTheFolderThatIsNotSentIsNamed) {
   Write("train.py");
   Write("pkg/__init__.py");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/home_word.h"
 #include "cli/cluster_file/nearest.h"
@@ -58,6 +59,34 @@ std::string_view WordIn(std::string_view text) {
   const bool is_word = std::all_of(word.begin(), word.end(), IsWordCharacter);
   const bool is_name = !word.empty() && IsTaskTypeName(word.substr(0, 1));  // begins with a letter
   return is_word && is_name ? word : std::string_view();
+}
+
+// "TaskIndex" and "taskindex" for "task_index".
+std::string WithoutStyle(std::string_view word) {
+  std::string plain;
+  for (const char c : word) {
+    if (c != '_') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return plain;
+}
+
+// The one that `word` writes in another style, or of which it is the end or a beginning with "name" or "id": "Index", "taskname".
+std::string_view SameBut(std::string_view word, const std::vector<std::string_view>& known) {
+  const std::string wanted = WithoutStyle(word);
+  const auto find = [&](const auto& matches) {
+    const auto found = std::ranges::find_if(
+        known, [&](std::string_view one) { return matches(WithoutStyle(one)); });
+    return found == known.end() ? std::string_view() : *found;
+  };
+  const auto is_same = [&](const std::string& one) { return one == wanted; };
+  if (const auto found = find(is_same); !found.empty()) return found;
+  const auto is_named = [&](const std::string& one) {
+    return wanted == one + "name" || wanted == one + "id";
+  };
+  if (const auto found = find(is_named); !found.empty()) return found;
+  constexpr size_t kShortestEnd = 4;
+  if (wanted.size() < kShortestEnd) return {};
+  return find([&](const std::string& one) { return one.ends_with(wanted); });
 }
 
 }  // namespace
@@ -293,7 +322,8 @@ std::string Placeholders::HintFor(std::string_view word) const {
   for (const auto& [name, text] : plan_.common) {
     if (name != kClusterText) known.push_back(name);
   }
-  const std::string_view nearest = NearestWord(word, known);
+  std::string_view nearest = SameBut(word, known);
+  if (nearest.empty()) nearest = NearestWord(word, known);
   const std::string brace = fmt::format("for the text itself, write {{{{{}}}", word);
   return nearest.empty() ? brace : fmt::format("did you mean '{{{}}}'? {}", nearest, brace);
 }

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "cli/plan/testing/test_files.h"
@@ -179,6 +180,18 @@ TEST_F(PlaceholdersIn, UnknownWordsAreErrorsWithTheNearest) {
   EXPECT_EQ(problems[0].hint,
             "did you mean '{task_index}'? for the text itself, write {{task_indx}");
   EXPECT_EQ(problems[1].hint, "for the text itself, write {{nonsense_word}");
+}
+
+TEST_F(PlaceholdersIn, AKnownWordInAnotherStyleIsMeant) {
+  const std::pair<const char*, const char*> words[] = {
+      {"RANK", "rank"},     {"Index", "task_index"},     {"taskname", "task"},
+      {"job_name", "job"},  {"WorldSize", "world_size"}, {"taskId", "task"},
+      {"HOSTNAME", "host"}, {"TASK_TYPE", "task_type"},  {"localrank", "local_rank"}};
+  for (const auto& [word, meant] : words) {
+    const auto problems = Problems(File(fmt::format("{{{}}}", word)));
+    ASSERT_EQ(problems.size(), 1U) << word;
+    EXPECT_THAT(problems[0].hint, HasSubstr(fmt::format("did you mean '{{{}}}'?", meant)));
+  }
 }
 
 TEST_F(PlaceholdersIn, ATaskThatIsNotThereIsAnError) {
