@@ -1383,7 +1383,7 @@ class LocalJob(unittest.TestCase):
         made = self.user.job_id()
         wait_for(lambda: not self.user.left(), "the agents have left")
         self.user.write(".tfdist/jobs/other-20260801T120000Z-a1b2c3/h0/slot.json", "{}")  # another of its folders is well
-        kept = f"kept {made}: tfdist's folder cannot be seen on localhost\n"
+        kept = f"kept {made}: tfdist's folder cannot be seen on localhost (is its file system mounted?); if it was removed: tfdist prune {made}\n"
         jobs = self.user.folder / ".cache/tfdist/jobs"
         jobs.chmod(0o777)  # refused
         pruned = self.user.run("prune").expect(3)
