@@ -22,8 +22,9 @@ def samples(kind, batch=None):
 
 
 def classifier_in(model_dir):
-    config = tf.estimator.RunConfig(model_dir=model_dir, save_checkpoints_steps=200, save_summary_steps=200,
-                                    log_step_count_steps=200)
+    # All are kept: an evaluator on a busy host would look for one that is gone.
+    config = tf.estimator.RunConfig(model_dir=model_dir, save_checkpoints_steps=200, keep_checkpoint_max=None,
+                                    save_summary_steps=200, log_step_count_steps=200)
     return tf.estimator.DNNClassifier(
         [128], [tf.feature_column.numeric_column("pixels", shape=[digits.PIXELS])], n_classes=digits.CLASSES,
         optimizer=lambda: tf.keras.optimizers.legacy.Adagrad(0.1), config=config)
