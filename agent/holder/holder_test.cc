@@ -121,13 +121,13 @@ TEST_F(HolderTest, KeepsExitCodesAndSignalsApart) {
   EXPECT_EQ(code_and_signal("a:5"), std::pair(137, 0));
 }
 
-// A client of that name (a shell, which runs the script `run`) for 100 ms or so.
+// A client of that name (a shell, which runs the script `run`) for 20 ms or so, as `docker run -d` is.
 TEST_F(HolderTest, ClientsOfDaemonsAreNotedHoweverDeepAndShort) {
   const std::filesystem::path bin = folder_ / "bin";
   std::filesystem::create_directory(bin);
   std::filesystem::copy_file("/bin/sh", bin / "docker");
-  std::ofstream(bin / "run") << "sleep 0.1\n";
-  std::ofstream(bin / "ps") << "sleep 0.1\n";
+  std::ofstream(bin / "run") << "sleep 0.02\n";
+  std::ofstream(bin / "ps") << "sleep 0.02\n";
   std::ofstream(bin / "b.sh") << "docker run\ndocker run --token secret\n";
   std::ofstream(bin / "a.sh") << "docker ps\nsh b.sh\n";
   const auto in_bin = [&](RunSpec& spec) {
