@@ -627,13 +627,13 @@ TEST_F(BootstrapTest, StartUpFilesDoNotCountAgainstTheDeadline) {
 }
 
 TEST_F(BootstrapTest, StartUpFilesHaveNoTimeOfTheirOwnWhereThereIsLittle) {
-  BootConversation talk(ShellAfter("sleep 600\n"));
+  BootConversation talk(ShellAfter("exec cat >/dev/null\n"));
   TimePoint deadline = SystemClock().Now() + std::chrono::seconds(2);
   EXPECT_THROW(talk.Begin("echo abc\n", "abc", deadline), LostConnection);
 }
 
 TEST_F(BootstrapTest, StartUpFilesThatDoNotEndAreNamed) {
-  BootConversation talk(ShellAfter("exec sleep 60\n"), std::chrono::milliseconds(100));
+  BootConversation talk(ShellAfter("exec cat >/dev/null\n"), std::chrono::milliseconds(100));
   TimePoint deadline = SystemClock().Now();
   try {
     talk.Begin("", "abc", deadline);
